@@ -270,7 +270,7 @@ def is_another(text: str, at: int) -> bool:
     return any(kind.match(text, at) for kind, _ in _KINDS if text[at] not in "[{")
 
 
-def explain(source: Source, at: int) -> None:
+def refuse_other_format(source: Source, at: int) -> None:
     """Raise an error that names the language or format of a text, if that is known not to be HLO.
 
     Otherwise do nothing.

@@ -258,7 +258,7 @@ class InstructionReader:
             if is_impossible(opcode):
                 base, _, step = opcode.rpartition("-")
                 fail(f"`{base}` has no `{step}` of its own", source, *word.span())
-            hint = near(opcode, SPELLINGS, 3) or _longer(opcode)
+            hint = near(opcode, SPELLINGS, 3) or _completed(opcode)
             if hint is not None:
                 fail(f"unknown opcode `{opcode}`; did you mean `{hint}`?", source, *word.span())
             return self._unknown(opcode, attributes, at)
@@ -434,7 +434,7 @@ def _without_number(name: str) -> str:
     return _NUMBER.sub("", name)
 
 
-def _longer(opcode: str) -> str | None:
+def _completed(opcode: str) -> str | None:
     """Return the shortest HLO opcode that begins with `opcode`: `negate` for `neg`.
 
     `None` if there is none.

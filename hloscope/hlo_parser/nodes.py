@@ -162,7 +162,7 @@ class TextInstruction(Instruction):
         return start
 
 
-def unscheduled(ins: Instruction) -> tuple[object, ...]:
+def unscheduled_key(ins: Instruction) -> tuple[object, ...]:
     """Return a key of the attributes without a field, in which the schedule's names are omitted.
 
     The metadata of each instruction in a dump has such a name, `scheduling_name`.

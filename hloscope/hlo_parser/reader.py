@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser.body import Texts, read_body
-from hloscope.hlo_parser.detection import explain, from_utf8, in_lines, refuse_zero, unpasted
+from hloscope.hlo_parser.detection import (
+    from_utf8,
+    in_lines,
+    refuse_other_format,
+    refuse_zero,
+    unpasted,
+)
 from hloscope.hlo_parser.nodes import TextComputation, TextModule
 from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end
 from hloscope.hlo_parser.scope import Scope, unused
@@ -362,7 +368,7 @@ class _ModuleReader:
         """
         source, text = self._source, self._source.text
         if not (instruction.START.match(text, at) or type_end(source, at) > at):
-            explain(source, at)
+            refuse_other_format(source, at)
         scope = Scope("_", free_parameters=True)
         reader = instruction.InstructionReader(
             source,

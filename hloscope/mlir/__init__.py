@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         dense_sizes as dense_sizes,
         dense_values as dense_values,
         expanded as expanded,
-        plain as plain,
+        python_value as python_value,
     )
     from hloscope.mlir.definitions import (
         TUPLES as TUPLES,

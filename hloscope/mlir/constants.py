@@ -124,19 +124,19 @@ def _blob(attribute: VerbatimAttr) -> bytes | None:
 _COMPLEX: Final = pattern(r"#complex\.number<:\w+ ([^,]+), ([^,>]+)>( : .*)?")
 
 
-def plain(attribute: Attribute) -> Any:
+def python_value(attribute: Attribute) -> Any:
     """Return the Python value of an attribute.
 
     Symbols become their names, `dense<…>` becomes a `Literal`, arrays become lists.
 
-    >>> plain(DictAttr((("a", ArrayAttr((BoolAttr(True), UnitAttr()))),)))
+    >>> python_value(DictAttr((("a", ArrayAttr((BoolAttr(True), UnitAttr()))),)))
     {'a': [True, True]}
     """
     match attribute:
         case DictAttr(entries):
-            return {name: plain(value) for name, value in entries}
+            return {name: python_value(value) for name, value in entries}
         case ArrayAttr(elements):
-            return [plain(e) for e in elements]
+            return [python_value(e) for e in elements]
         case DenseArrayAttr(values=values):
             return list(values)
         case IntegerAttr(value) | BoolAttr(value):

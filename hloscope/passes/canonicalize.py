@@ -124,10 +124,7 @@ def shape_of_known(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
 def constants_last(rewriter: Rewriter, op: Operation) -> bool:
-    """Move constant operands after all others.
-
-    The order of operands has no meaning for these ops.
-    """
+    """Move constant operands after all others; these ops do not depend on the order."""
     ordered = sorted(op.operands, key=lambda value: _shape(value) is not None)
     if tuple(ordered) == op.operands:
         return False
@@ -437,9 +434,7 @@ def _end(block: Block) -> Operation | None:
 
 
 def _only_target(block: Block, branch_counts: Counter[Block]) -> Block | None:
-    """Return the target of the `cf.br` that ends a block if the target can be merged into it.
-
-    Else `None`.
+    """Return the target of the `cf.br` that ends a block; `None` if they cannot be merged.
 
     `branch_counts` has the number of branches to each block: the target must have no other
     predecessor.

@@ -63,14 +63,14 @@ class Law(NamedTuple):
         right: Replacement.
         when: Names of conditions in `CONDITIONS`, which must all hold.
         merges: Copy discardable attributes to the replacement.
-        but: Exception: the only elements whose value changes, in words; empty for most laws.
+        exception: Exception: the only elements whose value changes, in words; empty for most laws.
     """
 
     left: str
     right: str
     when: str = ""
     merges: bool = False
-    but: str = ""
+    exception: str = ""
 
     @property
     def name(self) -> str:
@@ -232,7 +232,7 @@ def _splat_names(raw: bytes, element: ElementType) -> tuple[str, ...]:
 ROWS: Final = (
     #   left                     right              when
     Law("add(c, n)",             "add(n, c)",       merges=True),
-    Law("add(x, 0)",             "x",               merges=True, but="-0 + 0 is 0"),
+    Law("add(x, 0)",             "x",               merges=True, exception="-0 + 0 is 0"),
     Law("and(c, n)",             "and(n, c)",       merges=True),
     Law("and(x, 0)",             "0"),
     Law("and(x, ones)",          "x",               merges=True),
@@ -248,7 +248,7 @@ ROWS: Final = (
     Law("xor(x, x)",             "0"),
     Law("xor(x, 0)",             "x"),
     Law("subtract(x, x)",        "0",               "integer"),
-    Law("subtract(x, 0)",        "x",               merges=True, but="-0 - -0 is 0"),
+    Law("subtract(x, 0)",        "x",               merges=True, exception="-0 - -0 is 0"),
     Law("complex(real(x), imag(x))", "x"),
     Law("real(complex(x, y))",   "x"),
     Law("imag(complex(x, y))",   "y"),

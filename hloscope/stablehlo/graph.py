@@ -305,7 +305,7 @@ class _Function:
         for operation in frame.operations:
             found = known(operation.shared_key)
             if found is None:
-                if self._is_waiting(frame, operation):
+                if self._needs_regions_first(frame, operation):
                     return operation
                 # An op equal to an earlier one but for operands and result (`shared_key`) shares
                 # its op and calls.
@@ -313,7 +313,7 @@ class _Function:
             (value,) = operation.results
             name = value.name
             if not name or name in by_name:
-                self._is_waiting(frame, operation)
+                self._needs_regions_first(frame, operation)
                 continue
             reads = operation.operands
             try:
@@ -335,15 +335,15 @@ class _Function:
             values[value] = by_name[name] = made
         return None
 
-    def _is_waiting(self, frame: _Frame, operation: Operation) -> bool:
+    def _needs_regions_first(self, frame: _Frame, operation: Operation) -> bool:
         """Convert an op; if its regions must be converted first, do nothing and return true."""
         regions = operation.regions
         calls: tuple[Computation, ...] = ()
         if regions:
             if operation.name not in CLASSES or not all(map(_has_single_block, regions)):
-                self._opaque(frame, operation)
+                self._add_opaque(frame, operation)
                 return False
-            applied = self._applied(operation)
+            applied = self._combiner(operation)
             if applied is None:
                 return True
             calls = (applied,)
@@ -437,7 +437,7 @@ class _Function:
             self.values[value] = part
             self._add(frame, part)
 
-    def _opaque(self, frame: _Frame, operation: Operation) -> None:
+    def _add_opaque(self, frame: _Frame, operation: Operation) -> None:
         """Add an op whose regions cannot be converted.
 
         The values that they read become its operands.
@@ -473,7 +473,7 @@ class _Function:
                 hint = did_you_mean(symbol.root, self.modules.computations.functions)
                 raise VerifyError(f"no function `@{symbol.root}`{hint}", span=operation.span)
 
-    def _applied(self, operation: Operation) -> Computation | None:
+    def _combiner(self, operation: Operation) -> Computation | None:
         """Return the computation of a combiner that is one op, such as `applies stablehlo.add`.
 
         There is one computation for each op and type. The result is `None` if the region does more

@@ -59,7 +59,7 @@ _TYPES: Final = "hlo_test_infer.get_return_types"
 _COMPONENTS: Final = "hlo_test_infer.get_return_type_components"
 _SHAPES: Final = "hlo_test_infer.reify_return_type_shapes"
 _BROADCAST: Final = "hlo_test_broadcast.numpy_broadcast"
-_ASKED: Final = frozenset([_TYPES, _COMPONENTS, _SHAPES, _BROADCAST])
+_TEST_OPS: Final = frozenset([_TYPES, _COMPONENTS, _SHAPES, _BROADCAST])
 
 
 class Inferred(NamedTuple):
@@ -128,7 +128,7 @@ def walk(module: Operation) -> Iterator[Operation]:
 
 def has_inference_tests(module: Operation) -> bool:
     """Does the module contain ops of StableHLO's type inference tests, such as `hlo_test_infer`?"""
-    return any(operation.name in _ASKED for operation in walk(module))
+    return any(operation.name in _TEST_OPS for operation in walk(module))
 
 
 def run_inference_tests(module: Operation) -> Operation:
@@ -146,7 +146,7 @@ def run_inference_tests(module: Operation) -> Operation:
     for operation in walk(copy):
         if operation.name == "func.func":
             for block in operation.blocks:
-                _Block().answer(block)
+                _Block().replace_tests(block)
     return copy
 
 
@@ -158,7 +158,7 @@ class _Block:
         self.reifier: Final = Reifier()
         self.operations: list[Operation] = []
 
-    def answer(self, block: Any) -> None:
+    def replace_tests(self, block: Any) -> None:
         """Replace the test ops in a block by ops with their results."""
         for operation in block.operations:
             operation.operands = tuple([self.new.get(v, v) for v in operation.operands])
@@ -168,7 +168,7 @@ class _Block:
                 operation = self._broadcast(operation)
             self.operations.append(self._typed(operation))
         constants = [*self.reifier.constants.values()]
-        block.operations = tuple(_read([*constants, *self.operations]))
+        block.operations = tuple(_without_unused([*constants, *self.operations]))
         for operation in block.operations:
             operation.parent = block
 
@@ -205,7 +205,7 @@ class _Block:
         if types is None:
             return operation
         if operation.name == _COMPONENTS:
-            types = tuple(map(_component, types))
+            types = tuple(map(_with_index_elements, types))
         given: dict[str, Attribute] = {f"types{k}": TypeAttr(t) for k, t in enumerate(types)}
         results = tuple([Value(v.type, None, k, v.name) for k, v in enumerate(operation.results)])
         made = Operation(
@@ -234,7 +234,7 @@ def _span(operation: Operation) -> Span | None:
     return owner.span if isinstance(owner, Operation) else operation.span
 
 
-def _component(type: Type) -> Type:
+def _with_index_elements(type: Type) -> Type:
     """Return a tensor type with sizes and bounds of `type`, and elements of type `index`."""
     if isinstance(type, TensorType):
         return TensorType(INDEX, type.sizes, None, type.bounds, type.encoding)
@@ -249,7 +249,7 @@ def _is_pure(operation: Operation) -> bool:
     return dialect in ("chlo", "shape", "tensor", "arith")
 
 
-def _read(operations: Sequence[Operation]) -> list[Operation]:
+def _without_unused(operations: Sequence[Operation]) -> list[Operation]:
     """Return the operations without those that have no effect and no used result."""
     used: set[Value] = set()
     kept: list[Operation] = []
@@ -276,7 +276,7 @@ _SHAPE_OPERAND: Final = {
 }
 """Index of the operand whose elements are the sizes of the result, by op name."""
 
-_LIKE: Final = {
+_OPERAND_OF_SAME_SIZES: Final = {
     "stablehlo.select": 1,
     "stablehlo.clamp": 1,
     "stablehlo.compare": 0,
@@ -322,8 +322,8 @@ class Reifier:
         op = make_op(operation)
         if isinstance(op, ImplicitBroadcast):
             return self._broadcast(operands)
-        if name in _LIKE or isinstance(op, Elementwise | Reverse):
-            return self._shape_of(operands[_LIKE.get(name, 0)])
+        if name in _OPERAND_OF_SAME_SIZES or isinstance(op, Elementwise | Reverse):
+            return self._shape_of(operands[_OPERAND_OF_SAME_SIZES.get(name, 0)])
         rule = _RULES.get(type(op))
         if rule is None or not all(isinstance(value.type, TensorType) for value in operands):
             return None

@@ -40,7 +40,7 @@ from hloscope.mlir import (
     dense_values,
     expanded,
     parse_attribute,
-    plain,
+    python_value,
 )
 from hloscope.mlir.dialects import DIALECTS, EMPTY, axes_of, frontend_values, mesh_of, shardy_value
 from hloscope.ops import (
@@ -357,7 +357,7 @@ def _parsed_value(text: str) -> Any:
             return shardy_value(text)
         except UnsupportedError:
             return None
-    found = plain(read_verbatim(text))
+    found = python_value(read_verbatim(text))
     if isinstance(found, dict):
         return frontend_values(found)
     if isinstance(found, str) and found.startswith("{"):

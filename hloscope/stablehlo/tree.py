@@ -202,7 +202,7 @@ class _Body:
         Return the instruction of that operation; `None` at the end of the block.
         """
         for ins in frame.instructions:
-            if isinstance(ins.op, Parameter) or _is_part(ins) or _is_implied(ins):
+            if isinstance(ins.op, Parameter) or _is_single_result(ins) or _is_implied(ins):
                 continue
             if ins is frame.returned:
                 continue
@@ -243,14 +243,14 @@ class _Body:
         operands = tuple([self._value(operand) for operand in ins.operands])
         if isinstance(ins.op, Return):
             if original is not None:
-                return _same(original, operands, (), ())
+                return _copy_with(original, operands, (), ())
             return Operation(_return_name(frame.owner), operands)
         if original is not None:
             results = tuple(
                 [Value(v.type, None, k, v.name) for k, v in enumerate(original.results)]
             )
             self.originals.update(zip(original.results, results, strict=True))
-            made = _same(original, operands, results, regions)
+            made = _copy_with(original, operands, results, regions)
         else:
             made = self._new(ins, operands, frame, regions)
         for value in made.results:
@@ -337,11 +337,11 @@ class _Frame:
         self.returned = root if is_several else None
         """The root tuple of an HLO region whose parts are the returned values; else `None`."""
         for ins in computation.instructions:
-            if _is_part(ins):
+            if _is_single_result(ins):
                 self.parts.setdefault(ins.operands[0], []).append(ins)
 
 
-def _same(
+def _copy_with(
     original: Operation,
     operands: tuple[Value, ...],
     results: tuple[Value, ...],
@@ -359,7 +359,7 @@ def _same(
     )
 
 
-def _is_part(ins: Instruction) -> bool:
+def _is_single_result(ins: Instruction) -> bool:
     """Is the instruction a single result of an op that has several results in StableHLO?"""
     if isinstance(ins.op, Result) or isinstance(ins, Node):
         return isinstance(ins.op, Result)
@@ -424,7 +424,7 @@ def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
         for k, value in enumerate(each.results):
             values[value] = Value(value.type, None, k, value.name)
         for block in each.blocks:
-            blocks[block] = _empty(block, values)
+            blocks[block] = _copy_without_ops(block, values)
             order += block.operations
     made: dict[Operation, Operation] = {}
     for each in reversed(order):
@@ -436,7 +436,7 @@ def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
     return made[operation]
 
 
-def _empty(block: Block, values: dict[Value, Value]) -> Block:
+def _copy_without_ops(block: Block, values: dict[Value, Value]) -> Block:
     """Return a copy of a block with its arguments, but without operations.
 
     `values` receives the copies of the arguments, by the original ones.

@@ -44,10 +44,7 @@ _METADATA: Final[dict[str, Callable[[Any], str]]] = {
 }
 """Functions that print the fields of metadata, in the order of the text."""
 _OWN: Final = frozenset(("scheduling_name", "deduplicated_name"))
-"""Fields of metadata that usually differ between any two instructions.
-
-So their texts are not cached.
-"""
+"""Fields that differ between most instructions, so that their texts are not cached."""
 _ORDER: Final = list(_METADATA)
 _PLACE: Final = _ORDER.index("scheduling_name")
 _BEFORE_NAME, _AFTER_NAME = frozenset(_ORDER[:_PLACE]), frozenset(_ORDER[_PLACE + 1 :])

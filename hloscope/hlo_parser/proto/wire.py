@@ -273,14 +273,14 @@ class Message:
         places = self._found().get(name)
         return places[-2] if places else self.at
 
-    def fail(self, name: str, what: str) -> NoReturn:
-        """Raise a `ParseError` at the field `name`; `what` says what is wrong."""
-        self.file.fail(f"{self.name}.{name}", self.offset_of(name), what)
+    def fail(self, name: str, message: str) -> NoReturn:
+        """Raise a `ParseError` at the field `name`; `message` says what is wrong."""
+        self.file.fail(f"{self.name}.{name}", self.offset_of(name), message)
 
-    def refuse(self, name: str, what: str) -> NoReturn:
-        """Raise an `UnsupportedError` about the field `name`; `what` says what is unsupported."""
+    def refuse(self, name: str, message: str) -> NoReturn:
+        """Raise an `UnsupportedError` about the field `name`; `message` says the reason."""
         where = f"{self.file.name}: {self.name}.{name} at byte {self.offset_of(name)}"
-        raise UnsupportedError(f"{where}: {what}")
+        raise UnsupportedError(f"{where}: {message}")
 
     def word(self, name: str, words: dict[int, str]) -> str:
         """Return the word in `words` for the number in the enum field `name`.

@@ -35,7 +35,7 @@ def _names(routine: str, complex_routine: str = "") -> list[str]:
     return [f"lapack_{k}{other if k in 'cz' else routine}_ffi" for k in _KINDS]
 
 
-def _flag(at: Site, name: str, default: str = "") -> str:
+def _option(at: Site, name: str, default: str = "") -> str:
     """Return the option `name` of the call's configuration, a letter, or `default`.
 
     It may be written as its character code.
@@ -85,7 +85,7 @@ def each_matrix(function: Callable[[Array], Factors], failed: Callable[[Array], 
 
 @implements(*_names("potrf"))
 def _potrf(op: CustomCall, at: Site) -> Kernel:
-    return cholesky(_flag(at, "uplo", "L") == "L")
+    return cholesky(_option(at, "uplo", "L") == "L")
 
 
 def cholesky(is_lower: bool) -> Kernel:
@@ -171,7 +171,7 @@ def _product_of_reflectors(a: Array, scales: Array) -> Array:
 
 @implements(*_names("syevd", "heevd"))
 def _syevd(op: CustomCall, at: Site) -> Kernel:
-    return eigenvectors(_flag(at, "uplo", "L") == "L")
+    return eigenvectors(_option(at, "uplo", "L") == "L")
 
 
 def eigenvectors(is_lower: bool) -> Kernel:
@@ -195,7 +195,7 @@ def eigenvectors(is_lower: bool) -> Kernel:
 @implements(*_names("gesdd"), *_names("gesvd"))
 def _gesdd(op: CustomCall, at: Site) -> Kernel:
     """Return the kernel of a singular value decomposition; in mode `N`, zeros for the vectors."""
-    mode = _flag(at, "mode", "S")
+    mode = _option(at, "mode", "S")
     _, _, u_type, v_type, *_ = at.results
     u_shape, v_shape = u_type.sizes[-2:], v_type.sizes[-2:]  # type: ignore[union-attr]
 
@@ -249,8 +249,12 @@ def _geev(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("trsm"))
 def _trsm(op: CustomCall, at: Site) -> Kernel:
-    side, uplo, diagonal = _flag(at, "side", "L"), _flag(at, "uplo", "L"), _flag(at, "diag", "N")
-    return solver(side == "L", uplo == "L", diagonal == "U", _flag(at, "trans_x", "N"))
+    side, uplo, diagonal = (
+        _option(at, "side", "L"),
+        _option(at, "uplo", "L"),
+        _option(at, "diag", "N"),
+    )
+    return solver(side == "L", uplo == "L", diagonal == "U", _option(at, "trans_x", "N"))
 
 
 def solver(is_left: bool, is_lower: bool, is_unit: bool, transposed: str) -> Kernel:
@@ -332,7 +336,7 @@ def _sytrd(op: CustomCall, at: Site) -> Kernel:
 
     The reflectors are stored in the triangle that is read.
     """
-    is_lower = _flag(at, "uplo", "L") == "L"
+    is_lower = _option(at, "uplo", "L") == "L"
     count = len(at.results)
 
     def lower(a: Array) -> Factors:

@@ -297,7 +297,7 @@ def _sign(x: Any) -> Any:
     return np.where(x == x, size, x)
 
 
-def _afz(x: Any) -> Any:
+def _round_half_away(x: Any) -> Any:
     """Return the nearest integer; halves are rounded away from zero."""
     whole = np.trunc(x)
     return whole + np.copysign((abs(x - whole) >= 0.5).astype(x.dtype), x)
@@ -335,7 +335,7 @@ _EXACT: Final[dict[str, Function]] = {
     "remainder": np.fmod,
     "sqrt": np.sqrt,
     "sign": _sign,
-    "round_nearest_afz": _afz,
+    "round_nearest_afz": _round_half_away,
 }
 _BY_DOUBLE: Final[dict[str, np.ufunc]] = {
     **TRANSCENDENTAL,

@@ -127,7 +127,7 @@ def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
     return found
 
 
-def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
+def _required_group(op: Collective | CrossReplicaSum, world: World) -> Group:
     """Return the group that contains the process of `world`.
 
     Raises:
@@ -168,7 +168,7 @@ def _exchange(
     """
     check_arrays(op, at)
     process = process_of(at.world)
-    group = _needed(op, at.world)
+    group = _required_group(op, at.world)
     place = group.index(process.id)
     channel = getattr(op, "channel_id", None) or 0
     ins, several, has_regions = at.ins, isinstance(at.ins.type, TupleType), bool(at.ins.calls)
@@ -226,8 +226,8 @@ def _all_to_all(op: AllToAll, at: Site) -> Kernel:
     return _exchange(op, at, lambda parts, _: parts, own_results)
 
 
-def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
-    """Return operand number `place` of each member: what member `place` of the group gets.
+def _one_for_each(parts: Parts, index: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+    """Return operand number `index` of each member: what member `index` of the group gets.
 
     Raises:
         EvaluationError: The number of `operands` is not the number of members.
@@ -236,11 +236,11 @@ def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[
         raise EvaluationError(
             f"`all_to_all` has {len(operands)} operands for {len(parts)} members of the group"
         )
-    return tuple([sent[place] for sent in parts])
+    return tuple([sent[index] for sent in parts])
 
 
-def _part(array: Array, axis: int, count: int, number: int) -> Array:
-    """Return the part with index `number` of `count` equal parts of an array along an axis.
+def _part(array: Array, axis: int, count: int, index: int) -> Array:
+    """Return the part with index `index` of `count` equal parts of an array along an axis.
 
     Raises:
         EvaluationError: The size is not divisible by `count`.
@@ -249,7 +249,7 @@ def _part(array: Array, axis: int, count: int, number: int) -> Array:
     if rest:
         raise EvaluationError(f"size {array.shape[axis]} cannot be split in {count} parts")
     where = [slice(None)] * array.ndim
-    where[axis] = slice(number * size, (number + 1) * size)
+    where[axis] = slice(index * size, (index + 1) * size)
     return array[tuple(where)]
 
 
@@ -324,7 +324,7 @@ def _cross_replica_sum(op: CrossReplicaSum, at: Site) -> Kernel:
 
 @evaluates(ReduceScatter)
 def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
-    size = len(_needed(op, at.world))
+    size = len(_required_group(op, at.world))
     axis = op.scatter_dimension
 
     def own_results(whole: tuple[Any, ...], place: int, _: tuple[Any, ...]) -> tuple[Value, ...]:
@@ -339,7 +339,7 @@ def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
 
     The root gets the reduction, other members get zeros.
     """
-    size, fold = len(_needed(op, at.world)), _folded(at)
+    size, fold = len(_required_group(op, at.world)), _folded(at)
 
     def combine(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
         return fold([_data(op, operands) for operands in parts], regions)

@@ -178,7 +178,7 @@ def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
         else:
             parts = [[s.part(v, d) for s, v in zip(ins, values, strict=True)] for d in order]
             found = run_grid([[body] * len(order)], parts, world, regions[0].outer)
-            results = _together(outs, dict(zip(order, found, strict=True)))
+            results = _joined_results(outs, dict(zip(order, found, strict=True)))
         return results if several else results[0]
 
     return kernel
@@ -194,7 +194,7 @@ def _in_grid(world: World, mesh: Mesh) -> Process | None:
     return process if is_in else None
 
 
-def _together(
+def _joined_results(
     outs: Sequence[Division], found: Mapping[int, tuple[Value, ...]]
 ) -> tuple[Value, ...]:
     """Return the whole results, joined from the results of all devices.
@@ -220,7 +220,7 @@ def _gathered(
     devices = [partition for _, partition in group]
 
     def combine(brought: list[tuple[Value, ...]]) -> tuple[Value, ...]:
-        return _together(outs, dict(zip(devices, brought, strict=True)))
+        return _joined_results(outs, dict(zip(devices, brought, strict=True)))
 
     found: tuple[Value, ...] = process.rendezvous(group, -id(at.ins), at.ins, values, combine)
     return found
@@ -238,7 +238,7 @@ def _of_call(at: Site) -> tuple[list[Division], list[Division]]:
 def _global_to_local(op: CustomCall, at: Site) -> Kernel:
     """Return a kernel whose value is the part of each operand on the device of this process."""
     ins, _ = _of_call(at)
-    process = _needed(op, at.world, ins)
+    process = _required_process(op, at.world, ins)
     several = isinstance(at.ins.type, TupleType)
 
     def kernel(*values: Any) -> Value:
@@ -255,7 +255,7 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
     The parts are those of all processes of the replica.
     """
     _, outs = _of_call(at)
-    process = _needed(op, at.world, outs)
+    process = _required_process(op, at.world, outs)
     several = isinstance(at.ins.type, TupleType)
 
     def kernel(*values: Any) -> Value:
@@ -265,7 +265,7 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
     return kernel
 
 
-def _needed(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:
+def _required_process(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:
     """Return the process of `world`; its grid must have one partition per device of the mesh.
 
     Raises:

@@ -136,9 +136,9 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
     dims, dtype = op.broadcast_dimensions, dtype_of(result.element)
     assert isinstance(operand, TensorType)
     if dtype_of(operand.element) != dtype:  # HLO allows mixed float widths
-        return lambda x: broadcast(x.astype(dtype), dims, _given(result, dims, x.shape))
+        return lambda x: broadcast(x.astype(dtype), dims, _broadcast_sizes(result, dims, x.shape))
     if not (operand.is_static and result.is_static):
-        return lambda x: broadcast(x, dims, _given(result, dims, x.shape))
+        return lambda x: broadcast(x, dims, _broadcast_sizes(result, dims, x.shape))
     # All sizes are known: the shapes are computed once, for all runs.
     shape, apart = result.shape, [1] * result.rank
     for d, size in zip(dims, operand.shape, strict=True):
@@ -163,7 +163,7 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
     return fill if operand.rank else filled
 
 
-def _given(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
+def _broadcast_sizes(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
     """Return the sizes of a broadcast's result, as far as unknown ones can be found.
 
     An unknown size is the size in `of_operand` of the operand dimension at `dims`, else the bound.

@@ -84,7 +84,7 @@ class Need(Struct, frozen=True):
     of: Type | str | None = None
     optional: bool = False
 
-    def met(self, found: Attribute | None) -> bool:
+    def accepts(self, found: Attribute | None) -> bool:
         """Can the form express the attribute value `found`?
 
         `None` stands for a missing attribute.
@@ -219,7 +219,7 @@ def check(op: Operation, needs: tuple[Need, ...]) -> None:
     """Raise an `UnfitError` if an op lacks a needed attribute, or the form cannot write it."""
     properties = op.properties
     for need in needs:
-        if not need.met(properties.get(need.name)):
+        if not need.accepts(properties.get(need.name)):
             raise UnfitError(f"{op.name} has no {need.name} of the kind its form writes")
 
 

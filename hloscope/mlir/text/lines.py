@@ -82,10 +82,10 @@ class Lines:
         if not self.begin <= begin < self.end:
             return self._cut(text, begin)
         while self.begin < begin:
-            self.go_on(1, self.keys[self.line].count(_HOLE))
+            self.advance(1, self.keys[self.line].count(_HOLE))
         return True
 
-    def go_on(self, lines: int, names: int) -> None:
+    def advance(self, lines: int, names: int) -> None:
         """Move forward by `lines` lines, which contain `names` names in total."""
         self.begin += self.length(lines)
         self.line += lines
@@ -97,10 +97,7 @@ class Lines:
         return sum(self._lengths[self.line : self.line + lines]) + lines
 
     def _cut(self, text: str, begin: int) -> bool:
-        """Split the text from `begin` on into lines and names.
-
-        Return false if that is not possible.
-        """
+        """Split the text from `begin` on into lines and names; return false if it cannot be."""
         # Pieces of about 64 KiB keep the memory bounded, and end at the end of a line.
         end = text.find("\n", begin + _MANY, begin + _MANY + _LONG)
         if end < 0:
@@ -129,9 +126,7 @@ class Lines:
 
 
 class SharedKey:
-    """Identity of equal ops: ops that were read from lines of one template share one object.
-
-    It also computes the position of an op's name from the start of its line.
+    """Object shared by the ops of one template; it computes the positions of their names.
 
     Attributes:
         first: Offset of the op's name in the first of these lines.
@@ -157,7 +152,7 @@ class SharedKey:
         """Return a new object with the same offsets, for lines with other types."""
         return SharedKey(self.first, self._start, self._width, self._name)
 
-    def place(self, text: str, begin: int) -> tuple[int, int]:
+    def name_span(self, text: str, begin: int) -> tuple[int, int]:
         """Return the offsets of start and end of the op's name in the line at offset `begin`."""
         named = _NAME.match(text, begin + self._name) if self._name >= 0 else None
         start = begin + self._start + (len(named[1]) if named is not None else 0)
@@ -184,15 +179,12 @@ class LineOperation(Operation):
         shared_key, source = self.shared_key, self.source
         assert isinstance(shared_key, SharedKey)
         assert source is not None
-        self.start, self.end = shared_key.place(source.text, source.line_start(self.line))
+        self.start, self.end = shared_key.name_span(source.text, source.line_start(self.line))
         return self.start if name == "start" else self.end
 
 
 class _Copy(Region):
-    """A copy of a region; its blocks are copied on first use.
-
-    The original must never change.
-    """
+    """A copy of a region that must never change; its blocks are copied on first use."""
 
     __slots__ = ("_like", "_owner")
 
@@ -244,11 +236,7 @@ def _owner(value: Value) -> Block | None:
 
 
 def _copied(block: Block, owner: LineOperation | None = None) -> Block:
-    """Return a copy of a block of a simple region.
-
-    With `owner`, positions of ops are shifted by the distance between `owner` and the op of the
-    original.
-    """
+    """Return a copy of a block; positions of ops move as far as `owner` is from the original."""
     # All lines of one template have their regions at equal distance from the op's name, so one
     # offset moves every position.
     by = 0
@@ -292,8 +280,8 @@ class Template(NamedTuple):
 
     Attributes:
         name: Name of the op.
-        few: Number of operands, if it is 1 or 2 and their names follow the result's name in order;
-            else 0. Without it a training step of 3.4 MB takes 19 % longer.
+        leading_operands: Number of operands, if it is 1 or 2 and their names follow the result's
+            name in order; else 0. Without it a training step of 3.4 MB takes 19 % longer.
         holes: Number of names in a line.
         pick: Function that selects the names of the operands from all names of a line.
         operands: Types of the operands.
@@ -303,7 +291,7 @@ class Template(NamedTuple):
     """
 
     name: str
-    few: int
+    leading_operands: int
     holes: int
     pick: Callable[[list[str]], Sequence[str]]
     operands: tuple[Type, ...]
@@ -314,7 +302,7 @@ class Template(NamedTuple):
     shared_key: SharedKey
 
 
-class Known(NamedTuple):
+class KnownLines(NamedTuple):
     """Templates of lines that were read with one default dialect.
 
     Attributes:
@@ -338,7 +326,7 @@ class LineTemplates:
         self._scope: Final = scope
         self._attributes: Final = attributes
         self._ahead: Final = Lines()
-        self._known: Final[dict[str, Known]] = {}  # by the default dialect
+        self._known: Final[dict[str, KnownLines]] = {}  # by the default dialect
 
     def read(self, block: Block, operations: list[Operation], default_dialect: str, at: int) -> int:
         """Read known lines from the next line start on; return the end of the last one.
@@ -356,7 +344,7 @@ class LineTemplates:
         # which only the full parser does.
         if self._scope.forward or not self._text.startswith("\n", at):
             return at
-        known, lines = self._known.setdefault(default_dialect, Known({}, {})), self._ahead
+        known, lines = self._known.setdefault(default_dialect, KnownLines({}, {})), self._ahead
         while lines.reach(self._text, at + 1):
             at = self._known_lines(block, operations, known, lines)
             if at + 1 < lines.end:
@@ -367,7 +355,7 @@ class LineTemplates:
         self,
         block: Block,
         operations: list[Operation],
-        known: Known,
+        known: KnownLines,
         lines: Lines,
     ) -> int:
         """Read lines as long as they are known; return the end of the last line read.
@@ -391,16 +379,14 @@ class LineTemplates:
                 ahead is None and location is UNKNOWN and not self._ends_op(lines, line)
             ):
                 break
-            name, few, holes, pick, needed, types, properties, attributes, regions, shared_key = (
-                template
-            )
+            name, lead, holes, pick, needed, types, properties, attributes, regions, key = template
             result = names[place] if types else ""
             try:
-                if few == 1:
+                if lead == 1:
                     one = scope[names[place + 1]]
                     operands: tuple[Value, ...] = (one,)
                     fits = one.type is needed[0]
-                elif few == 2:
+                elif lead == 2:
                     one, two = operands = scope[names[place + 1]], scope[names[place + 2]]
                     fits = one.type is needed[0] and two.type is needed[1]
                 else:
@@ -423,7 +409,7 @@ class LineTemplates:
             operation.source = source
             operation.line = line
             operation.parent = block
-            operation.shared_key = shared_key
+            operation.shared_key = key
             if len(types) == 1:
                 value = scope[result] = _new(Value)  # its `__init__` takes longer than this
                 value.type = types[0]
@@ -438,7 +424,7 @@ class LineTemplates:
             operations.append(operation)
             place += holes
             line += 1
-        lines.go_on(line - lines.number, place - lines.place)
+        lines.advance(line - lines.number, place - lines.place)
         return lines.begin - 1
 
     def _ends_op(self, lines: Lines, number: int) -> bool:
@@ -446,11 +432,8 @@ class LineTemplates:
         end = lines.begin + lines.length(number - lines.number + 1) - 1
         return _NEXT.match(self._text, end) is not None
 
-    def _located(self, line: str, known: Known) -> tuple[Template | None, Location]:
-        """Return the template and the location of a line that has a `loc(…)` or new types.
-
-        The template is `None` if no line like it was read.
-        """
+    def _located(self, line: str, known: KnownLines) -> tuple[Template | None, Location]:
+        """Return the template, if any, and the location of a line with a `loc(…)` or new types."""
         key, location = self._key(line)
         return known.lines.get(key) or self._with_types(key, known), location
 
@@ -462,7 +445,7 @@ class LineTemplates:
         location = self._attributes.aliases.location_of(found[1], self._lexer.before)
         return key[: found.start()], location
 
-    def _with_types(self, key: str, known: Known) -> Template | None:
+    def _with_types(self, key: str, known: KnownLines) -> Template | None:
         """Return a template for a line that equals a known line except for the types at its end.
 
         The result is `None` if there is no such line.
@@ -486,9 +469,8 @@ class LineTemplates:
         if None in given or made is None or len(given) != len(like.operands):
             return None
         operands = cast("tuple[Type, ...]", tuple(given))
-        template = like._replace(
-            operands=operands, results=(made,), shared_key=like.shared_key.other()
-        )
+        shared = like.shared_key.other()
+        template = like._replace(operands=operands, results=(made,), shared_key=shared)
         known.lines[key] = template
         return template
 
@@ -541,7 +523,7 @@ class LineTemplates:
             tuple(map(original, operation.regions)),
             shared_key,
         )
-        known = self._known.setdefault(default_dialect, Known({}, {}))
+        known = self._known.setdefault(default_dialect, KnownLines({}, {}))
         known.lines[key] = template
         form = self._attributes.dialects.forms.get(operation.name)
         one = len(operation.results) == 1 and not operation.regions
@@ -584,10 +566,7 @@ class FreshStack:
         self._is_stopped = False
 
     def check(self) -> None:
-        """Raise a `StoppedError` if the caller was interrupted.
-
-        The function calls this in its thread.
-        """
+        """Raise a `StoppedError` if the caller was interrupted; `function` calls this."""
         if self._is_stopped:
             raise StoppedError
 

@@ -448,7 +448,7 @@ def _resource(parser: AttributeParser, type: Type | None) -> Attribute:
 # --------------------------------------------------------------------------- other attributes
 
 
-def _kept(parser: AttributeParser, type: Type | None) -> Attribute:
+def _as_text(parser: AttributeParser, type: Type | None) -> Attribute:
     """Read an attribute `word<…>` and an optional `: type`, and return it as text."""
     lexer = parser.lexer
     start, word = lexer.start, lexer.next()
@@ -491,7 +491,9 @@ ATTRIBUTES: Final[dict[str, Callable[[AttributeParser, Type | None], Attribute]]
     "dense": _dense,
     "array": _dense_array,
     "dense_resource": _resource,
-    **dict.fromkeys(("affine_map", "affine_set", "sparse", "opaque", "strided", "distinct"), _kept),
+    **dict.fromkeys(
+        ("affine_map", "affine_set", "sparse", "opaque", "strided", "distinct"), _as_text
+    ),
 }
 """Readers of attributes, by their first word.
 

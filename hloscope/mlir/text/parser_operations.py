@@ -297,7 +297,7 @@ class OperationParser:
         if read is None:
             stop = self._text_end(name)
             if stop >= 0:
-                return self._kept_text(name, stop)
+                return self._unparsed_text(name, stop)
             self._unknown(written, name)
         lexer.next()
         state = State(name)
@@ -358,7 +358,7 @@ class OperationParser:
                 break
         return -1
 
-    def _kept_text(self, name: str, stop: int) -> tuple[Operation, Sequence[Type]]:
+    def _unparsed_text(self, name: str, stop: int) -> tuple[Operation, Sequence[Type]]:
         """Return an op of an unknown dialect that has only its text."""
         lexer = self.lexer
         at, end = lexer.start, lexer.end

@@ -34,12 +34,12 @@ class PrintedText:
         self._module: Final = module
         self._dialects: Final = dialects
         self._name: Final = name
-        self._placed = False
+        self._has_positions = False
 
-    def place(self) -> None:
+    def set_positions(self) -> None:
         """Print the module, and set the positions of its ops to those in the printed text."""
         with _PLACING:  # other threads wait until all ops have positions
-            if self._placed:
+            if self._has_positions:
                 return
             locations: Locations = "given" if has_locations(self._module) else False
             text = print_mlir(self._module, dialects=self._dialects, locations=locations)
@@ -51,7 +51,7 @@ class PrintedText:
                 for mine, others in zip(own.blocks, other.blocks, strict=True):
                     for argument, written in zip(mine.arguments, others.arguments, strict=True):
                         argument.at = written.at
-            self._placed = True
+            self._has_positions = True
 
 
 class BytecodeOperation(Operation):
@@ -86,7 +86,7 @@ class BytecodeModule(SourceModule):
 def _looked_up(op: BytecodeOperation | BytecodeModule, name: str) -> Any:
     if name not in _PLACE:
         raise AttributeError(name, name=name, obj=op)
-    op.printed.place()
+    op.printed.set_positions()
     return object.__getattribute__(op, name)
 
 

@@ -117,10 +117,7 @@ def _outermost(operation: Operation) -> Operation:
 
 
 def _has_more_ops(region: Region, most: int) -> bool:
-    """Does a region have more than `most` ops, nested ones included?
-
-    Counting stops at `most`.
-    """
+    """Does a region have more than `most` ops, nested ones included? Counting stops there."""
     count, regions = 0, [region]
     while regions:
         for block in regions.pop().blocks:
@@ -146,10 +143,7 @@ class _Body(NamedTuple):
 
 
 class _Ops(NamedTuple):
-    """The ops of a block that are still to be printed.
-
-    `indent` and `inside` are as in `_Body`.
-    """
+    """The ops of a block that are still to be printed; fields are as in `_Body`."""
 
     operations: Iterator[Operation]
     indent: str
@@ -161,10 +155,7 @@ _REPEATED: Final = "stablehlo."
 _PRINTED_ONCE: Final = "%s%s"
 """Entry of `Printer._lines` for an op that was printed once, before a template is made."""
 _OPERAND: Final = "\ud802"
-"""Character around the index of an operand in `Printer._learn`.
-
-Text from files cannot contain it.
-"""
+"""Character around an operand's index in `Printer._template`; files cannot contain it."""
 
 _Part: TypeAlias = str | _Body | _Ops
 
@@ -200,7 +191,7 @@ class Printer:
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
         self._lines: dict[tuple[str, object], str] = {}
-        """Templates of printed ops by key, see `_learn`."""
+        """Templates of printed ops by key, see `_template`."""
         self._indent = ""
         self._default = "builtin."
         self._waiting = False  # is there a region among the parts of the op?
@@ -237,10 +228,7 @@ class Printer:
                         break
 
     def _operation(self, op: Operation, where: _Ops) -> None:
-        """Print one op: in one line, or with its regions in several.
-
-        `where` has the indentation and the prefix of op names that is omitted.
-        """
+        """Print one op in the block `where`: in one line, or with its regions in several."""
         self._indent = where.indent
         self._default = where.inside
         parts = self._parts
@@ -267,18 +255,17 @@ class Printer:
             if template is None:  # it may be the only one
                 self._lines[key] = _PRINTED_ONCE
             elif template == _PRINTED_ONCE:
-                template = self._lines[key] = self._learn(op, writer)
+                template = self._lines[key] = self._template(op, writer)
             if template:
                 parts.append(template % tuple(map(self.names.values.__getitem__, op.operands)))
             else:
                 self._pretty(op, writer)
         parts.append(f" loc({place})\n" if place else "\n")
 
-    def _learn(self, op: Operation, writer: Write) -> str:
+    def _template(self, op: Operation, writer: Write) -> str:
         """Return a template of ops that are equal but for operands: text with `%s` per operand.
 
-        The result is empty if the form prints the operands in another order, or not each of them
-        once.
+        Empty if the form prints the operands in another order, or not each of them once.
         """
         names, parts = self.names.values, self._parts
         kept = {value: names[value] for value in op.operands if value in names}
@@ -506,11 +493,8 @@ class Printer:
                 )
             case TupleType(elements):
                 text = f"tuple<{', '.join(map(self.type_text, elements))}>"
-                return (
-                    self._aliases.placeholder("!tuple", text)
-                    if len(elements) > LONG_TUPLE
-                    else text
-                )
+                is_long = len(elements) > LONG_TUPLE
+                return self._aliases.placeholder("!tuple", text) if is_long else text
             case FutureType(elements):
                 return f"!stablehlo.future<{', '.join(map(self.type_text, elements))}>"
             case FunctionType(inputs, results):

@@ -336,7 +336,7 @@ def is_assertion(op: Operation) -> bool:
     return isinstance(target, StringAttr) and target.value == TARGET.encode()
 
 
-def _problem(op: Operation) -> str:
+def _form_error(op: Operation) -> str:
     """Return an error message about the form of an assertion; empty if it is well-formed."""
     if not 1 <= len(op.operands) <= _MOST_INPUTS + 1:
         return f"expects 1 <= size(operands) <= {_MOST_INPUTS + 1}"
@@ -388,7 +388,7 @@ def check_assertion(run: Run, op: Operation) -> None:
 
     Report an error for any other one.
     """
-    problem = _problem(op)
+    problem = _form_error(op)
     if not problem:
         condition = integer(op.operands[0])
         if condition is None:

@@ -215,7 +215,7 @@ CANONICALIZE: Final = Patterns()
 """Patterns for custom calls that `canonicalize-dynamism` tries in addition to its own."""
 
 
-def _is(op: Operation, target: str, *more: str) -> bool:
+def _is_call_of(op: Operation, target: str, *more: str) -> bool:
     """Is the op a custom call of `target` with only default attributes and those in `more`?
 
     Attributes that are empty arrays are allowed.
@@ -308,7 +308,7 @@ def _windows(op: Operation) -> _Windows | None:
     `None` unless all amounts are constants.
     """
     count = len(op.results)
-    if not _is(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
+    if not _is_call_of(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
         return None
     if not count or len(op.operands) != 2 * count + 5:
         return None
@@ -391,7 +391,7 @@ def _region_of(function: Operation) -> Region | None:
 
 
 def _random_sizes(op: Operation) -> Dims | None:
-    if not _is(op, _RANDOM, "rng_algorithm"):
+    if not _is_call_of(op, _RANDOM, "rng_algorithm"):
         return None
     if len(op.operands) != 2 or len(op.results) != 2 or op.get("rng_algorithm") is None:
         return None
@@ -418,7 +418,7 @@ def static_random(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _top_k(op: Operation) -> int | None:
-    if not _is(op, _TOP_K) or len(op.operands) != 2 or len(op.results) != 2:
+    if not _is_call_of(op, _TOP_K) or len(op.operands) != 2 or len(op.results) != 2:
         return None
     return integer(op.operands[1])
 
@@ -448,7 +448,7 @@ def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a dynamic `ApproxTopK` call by a static one with `k` in its configuration."""
     config = op.get("mhlo.backend_config")
     more = ("called_computations", "mhlo.backend_config")
-    if not _is(op, _APPROX_TOP_K, *more) or not isinstance(config, DictAttr):
+    if not _is_call_of(op, _APPROX_TOP_K, *more) or not isinstance(config, DictAttr):
         return False
     entries, count = dict(config.entries), len(op.results)
     dim = entries.get("reduction_dim")

@@ -70,8 +70,7 @@ class _Frame(NamedTuple):
 class Refinement:
     """Refinement of a module: types of arguments are propagated through functions and calls.
 
-    It stores the key for which each function is refined, and a stack of functions that are not
-    finished.
+    It stores the key of each refined function, and a stack of functions that are not finished.
     """
 
     def __init__(self, run: Run, more: Iterable[Pattern] = ()) -> None:
@@ -120,9 +119,7 @@ class Refinement:
     # ------------------------------------------------------------------------------- functions
 
     def _begin(self, key: Key, *, fails: bool = False) -> bool:
-        """Set the argument types of a key's function and push the function on the stack.
-
-        False if that fails.
+        """Set the argument types of a key's function and push it on the stack; false if that fails.
 
         With `fails`, an error makes the pass fail.
         """
@@ -144,7 +141,7 @@ class Refinement:
         return True
 
     def _replace_sizes(self, key: Key) -> bool:
-        """Replace arguments whose size is a constant in the key by constants, and remove them.
+        """Replace the integer arguments whose values the key has by constants, and remove them.
 
         Return false after an error.
         """
@@ -170,8 +167,7 @@ class Refinement:
     def _is_refined(self, key: Key) -> bool | None:
         """Is the function of `key` already refined for this key?
 
-        The result is `None`, with an error, if it was refined for another key or is not finished
-        (recursion).
+        `None`, with an error, if it was refined for another key or is not finished (recursion).
         """
         known = self._known.get(key.function)
         if known is None:
@@ -407,10 +403,7 @@ def refine_arguments(
 
 
 def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> None:
-    """Set an argument's type to `type`.
-
-    Users that need the old type read a wrapper call, a custom call inserted before `front`.
-    """
+    """Set an argument's type; users that need the old one read a custom call before `front`."""
     assert isinstance(type, TensorType)
     sizes = sizes_attribute(type.sizes)
     shape = rewriter.constant(sizes, TensorType(S64, (type.rank,)), before=front)
@@ -592,10 +585,7 @@ _CALL: Final = "func.call"
 
 
 def _own_effects(function: Operation) -> tuple[bool, set[str]]:
-    """Return whether a function's own ops have no effects, and the names of the functions it calls.
-
-    Calls do not count as effects here.
-    """
+    """Return whether no op of a function but calls has an effect, and the names of its callees."""
     callees: set[str] = set()
     quiet = any(region.blocks for region in function.regions)
     work = [function]

@@ -302,9 +302,9 @@ def erf_inv_f64(x: Term) -> Term:
     return _with_ends(x, made * x)
 
 
-def _with_ends(x: Term, made: Term) -> Term:
-    """Return the term `made`, with infinities where `x` is 1 or -1."""
-    return select(abs(x).eq(1.0), x * x.limit("inf"), made)
+def _with_ends(x: Term, value: Term) -> Term:
+    """Return the term `value`, with infinities where `x` is 1 or -1."""
+    return select(abs(x).eq(1.0), x * x.limit("inf"), value)
 
 
 ERROR_ROWS: Final = (
@@ -442,22 +442,22 @@ def zeta(x: Term, q: Term) -> Term:
     return _at_poles(x, q, (zero, one, border), select(is_summed, total, made))
 
 
-def _at_poles(x: Term, q: Term, known: tuple[Term, Term, Term], made: Term) -> Term:
-    """Return the zeta function `made`, corrected where the sum is undefined: `x <= 1` or `q <= 0`.
+def _at_poles(x: Term, q: Term, constants: tuple[Term, Term, Term], value: Term) -> Term:
+    """Return the zeta function `value`, corrected where the sum is undefined: `x <= 1` or `q <= 0`.
 
-    `known` has the constants 0, 1 and the lower bound of `x`, which is also 1.
+    `constants` has the constants 0, 1 and the lower bound of `x`, which is also 1.
     """
-    zero, one, border = known
+    zero, one, border = constants
     nan = x.limit("nan")
-    made = select(x < border, nan, made)
+    value = select(x < border, nan, value)
     is_left = q <= zero
-    made = select(is_left & x.ne(floor(x)), nan, made)
+    value = select(is_left & x.ne(floor(x)), nan, value)
     inf = x.limit("inf")
     is_pole = is_left & q.eq(floor(q))
     two = x.constant(2.0)
     is_even = x.eq(floor(x)) & (x % two).eq(zero)
-    made = select(is_pole, select(is_even, inf, nan), made)
-    return select(x.eq(one), inf, made)
+    value = select(is_pole, select(is_even, inf, nan), value)
+    return select(x.eq(one), inf, value)
 
 
 def polygamma(n: Term, x: Term) -> Term:

@@ -274,7 +274,7 @@ def _health(found: Bytecode, name: str, size: int, exported: tuple[Exported, ...
         obstacles=tuple(obstacles),
         unknown=unknown,
         sections={SECTIONS[number]: span.size for number, span in image.sections.items()},
-        without_locations=_stripped(found),
+        without_locations=_size_without_locations(found),
         repeated=_repeated(ops),
     )
 
@@ -283,7 +283,7 @@ def _obstacle(op: Operation, need: Need) -> Obstacle:
     return Obstacle(op.name, op.location, need.version, need.feature)
 
 
-def _stripped(found: Bytecode) -> int | None:
+def _size_without_locations(found: Bytecode) -> int | None:
     """Return the size in bytes of an artifact if its locations are removed.
 
     `None` if it cannot be written.

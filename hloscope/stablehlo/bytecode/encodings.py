@@ -413,7 +413,7 @@ _STRUCTS: Final = {
 """Name of the encoding of a structure that is not `struct <name>`, by the structure's name."""
 
 
-def choose(value: Any, *, vhlo: bool) -> ChosenEncoding:
+def choose_encoding(value: Any, *, vhlo: bool) -> ChosenEncoding:
     """Return how an attribute, type or location is written.
 
     `vhlo`: whether it belongs to an op of VHLO.

@@ -30,7 +30,7 @@ from hloscope.mlir.dialects import DEFINITIONS, DIALECTS, sdy_struct
 from hloscope.stablehlo.bytecode.encodings import (
     ChosenEncoding,
     VhloDictionary,
-    choose,
+    choose_encoding,
     in_dictionary,
 )
 from hloscope.stablehlo.bytecode.fields import KINDS, varint
@@ -143,7 +143,7 @@ class Tables:
             found.uses += 1
             self._known[which][id(value)] = found
             return None
-        chosen = choose(plain, vhlo=vhlo)
+        chosen = choose_encoding(plain, vhlo=vhlo)
         if vhlo and chosen.dialect != "vhlo":
             # VHLO has no row for it, so it is the same entry as outside of VHLO.
             self.use(plain, is_type, False)
@@ -357,7 +357,7 @@ class VhloValues:
         return vhlo
 
 
-def numbered(
+def number_module(
     module: Operation, version: int, vhlo_values: VhloValues
 ) -> tuple[Tables, OpAttributes]:
     """Return the tables of a module, and its split of attributes, for a bytecode version."""
@@ -376,8 +376,8 @@ def numbered(
             for op in block.operations:
                 _number_op(op, tables, attributes, vhlo_values)
                 if op.regions:
-                    of_vhlo = is_vhlo(op)
-                    stack += [(inner, of_vhlo) for inner in op.regions]
+                    has_vhlo_type = is_vhlo(op)
+                    stack += [(inner, has_vhlo_type) for inner in op.regions]
     tables.sort()
     return tables, attributes
 

@@ -33,7 +33,7 @@ from hloscope.mlir import (
     print_mlir,
     type_text,
 )
-from hloscope.stablehlo.bytecode.encodings import ChosenEncoding, choose
+from hloscope.stablehlo.bytecode.encodings import ChosenEncoding, choose_encoding
 from hloscope.stablehlo.bytecode.numbering import VhloValues, is_vhlo, mark_casts
 from hloscope.stablehlo.bytecode.types import DYNAMIC
 from hloscope.stablehlo.bytecode.vhlo_parsing import FORMS, VHLO_DIALECTS
@@ -138,7 +138,7 @@ def vhlo_text(value: Any) -> str:
     if isinstance(value, EnumAttr | BoolAttr | DenseAttr):
         # These have no parts in VHLO's spelling.
         return _simple(value)
-    chosen = choose(value, vhlo=True)
+    chosen = choose_encoding(value, vhlo=True)
     if chosen.dialect != "vhlo":
         return type_text(value) if isinstance(value, Type) else attribute_text(value)
     is_type = isinstance(value, Type)
@@ -151,7 +151,7 @@ def vhlo_text(value: Any) -> str:
     texts = [
         piece.text if not piece.kind else _WRITERS[piece.kind](fields[piece.text], value)
         for piece in pieces
-        if not piece.optional or _given(pieces, fields)
+        if not piece.optional or _is_written(pieces, fields)
     ]
     return head + "".join(texts)
 
@@ -169,7 +169,7 @@ def _named(chosen: ChosenEncoding) -> dict[str, Any]:
     return dict(zip(names, chosen.fields, strict=False))
 
 
-def _given(pieces: Sequence[Any], fields: Mapping[str, Any]) -> bool:
+def _is_written(pieces: Sequence[Any], fields: Mapping[str, Any]) -> bool:
     """Is an optional part of the syntax written, given the values of the fields?"""
     (name,) = (piece.text for piece in pieces if piece.optional and piece.kind)
     return fields.get(name) is not None

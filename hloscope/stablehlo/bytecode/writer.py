@@ -29,7 +29,7 @@ from hloscope.stablehlo.bytecode.numbering import (
     OpAttributes,
     Tables,
     VhloValues,
-    numbered,
+    number_module,
     parsed_location,
 )
 from hloscope.stablehlo.bytecode.properties import (
@@ -74,7 +74,7 @@ def write_bytecode(
         UnsupportedError: An attribute, type or op has no form in bytecode.
     """
     vhlo_values = VhloValues()
-    tables, attributes = numbered(module, version, vhlo_values)
+    tables, attributes = number_module(module, version, vhlo_values)
     return _Writer(module, version, tables, attributes, vhlo_values, orders, by_trait).file(
         producer
     )
@@ -232,8 +232,8 @@ class _Writer:
             return write_resources(0, (), {})
         module = self.module
         values = resources_of(module.resources) if isinstance(module, SourceModule) else {}
-        numbered = [(self.strings.of(name), name) for name in names]
-        return write_resources(self.tables.dialect("builtin"), numbered, values)
+        number_module = [(self.strings.of(name), name) for name in names]
+        return write_resources(self.tables.dialect("builtin"), number_module, values)
 
     # ----------------------------------------------------------------------------------- IR
 

@@ -174,7 +174,7 @@ def is_vhlo_op(op: Operation) -> bool:
     return op.name.startswith("vhlo.")
 
 
-def of_vhlo(value: Value) -> bool:
+def has_vhlo_type(value: Value) -> bool:
     """Does a value have a VHLO type: is it defined by an op of VHLO, or an argument in its regions?
 
     The value must not be the result of a cast.
@@ -219,7 +219,7 @@ def add_casts(module: Operation) -> None:
         for operand in op.operands:
             found = flavours.get(operand)
             if found is None:
-                found = flavours[operand] = of_vhlo(operand)
+                found = flavours[operand] = has_vhlo_type(operand)
             if found != wanted and operand not in casts:
                 casts[operand] = _cast(operand, op)
     if not casts:
@@ -246,7 +246,7 @@ def _cast(value: Value, user: Operation) -> Operation:
     """
     owner = value.owner
     location = user.location
-    if of_vhlo(value):
+    if has_vhlo_type(value):
         location = owner.location if isinstance(owner, Operation) else value.location
     result = Value(value.type)
     made = Operation(CAST, (value,), (result,), location=location)
@@ -345,7 +345,7 @@ def _order_casts(casts: Mapping[Operation, int], uses: _Uses) -> None:
     """
     for op, number in casts.items():
         (value,) = op.operands
-        if of_vhlo(value):
+        if has_vhlo_type(value):
             first = (number << 32, True)
             uses[value].remove(first)
             uses[value].append(first)

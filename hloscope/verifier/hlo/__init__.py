@@ -16,7 +16,7 @@ from hloscope.verifier.hlo.module import (
     check_recursion,
 )
 from hloscope.verifier.hlo.pairs import check_channels, check_groups, check_pairs, module_devices
-from hloscope.verifier.hlo.types import Kind, check_attributes, check_type, kind_of
+from hloscope.verifier.hlo.types import CheckKey, check_attributes, check_key, check_type
 
 
 def verify_hlo(module: Module) -> list[Diagnostic]:
@@ -36,7 +36,7 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
         return recursion
     devices, found = module_devices(module)
     found += check_module(module)
-    valid: set[Kind] = set()
+    valid: set[CheckKey] = set()
     for computation in module:
         for ins in computation:
             found += _check_instruction(ins, valid)
@@ -51,17 +51,17 @@ def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]
 
     The computation that contains them is not checked.
     """
-    valid: set[Kind] = set()
+    valid: set[CheckKey] = set()
     return [found for ins in instructions for found in _check_instruction(ins, valid)]
 
 
-def _check_instruction(ins: Instruction, valid: set[Kind]) -> Iterator[Diagnostic]:
+def _check_instruction(ins: Instruction, valid: set[CheckKey]) -> Iterator[Diagnostic]:
     """Yield the errors of one instruction.
 
     `valid` has the kinds of valid instructions, whose types are not checked again; the kind of a
     valid instruction is added. Attributes and aliasing are always checked.
     """
-    kind = kind_of(ins)
+    kind = check_key(ins)
     # Attributes and aliases are not part of a kind, so that they are checked for each instruction.
     if kind in valid:
         yield from check_attributes(ins)

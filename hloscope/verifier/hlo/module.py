@@ -388,18 +388,18 @@ def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasin
         yield Diagnostic(error.message, span)
 
 
-def _index_error(entry: Aliasing, what: str, inputs: tuple[Type, ...], result: Type) -> str | None:
+def _index_error(entry: Aliasing, kind: str, inputs: tuple[Type, ...], result: Type) -> str | None:
     """Return an error message if an index in an entry does not exist; else `None`.
 
-    `what` is `parameter` or `operand`, `inputs` has their types, `result` is the type of the
+    `kind` is `parameter` or `operand`, `inputs` has their types, `result` is the type of the
     result.
     """
     if entry.taken >= len(inputs):
-        owner = "the entry" if what == "parameter" else "the instruction"
-        return f"there is no {what} {entry.taken}, {owner} has {len(inputs)}"
+        owner = "the entry" if kind == "parameter" else "the instruction"
+        return f"there is no {kind} {entry.taken}, {owner} has {len(inputs)}"
     type_ = inputs[entry.taken]
     if _part(type_, entry.inside) is None:
-        return f"{what} {entry.taken}, {_or_none(type_)}, has no part {index_text(entry.inside)}"
+        return f"{kind} {entry.taken}, {_or_none(type_)}, has no part {index_text(entry.inside)}"
     if entry.output is not None and _part(result, entry.output) is None:
         return f"the result, {_or_none(result)}, has no part {index_text(entry.output)}"
     return None
@@ -407,20 +407,20 @@ def _index_error(entry: Aliasing, what: str, inputs: tuple[Type, ...], result: T
 
 def _entry_error(
     entry: Aliasing,
-    what: str,
+    kind: str,
     inputs: tuple[Type, ...],
     result: Type,
     aliased: set[tuple[int, ShapeIndex]],
 ) -> str | None:
     """Return an error message if an entry of an aliasing in the header is invalid; else `None`.
 
-    `what`, `inputs` and `result` are as in `_index_error`. `aliased` has (parameter, shape index)
+    `kind`, `inputs` and `result` are as in `_index_error`. `aliased` has (parameter, shape index)
     of earlier entries; those of this entry are added.
     """
-    wrong = _index_error(entry, what, inputs, result)
+    wrong = _index_error(entry, kind, inputs, result)
     if wrong is not None:
         return wrong
-    own, place = _part(inputs[entry.taken], entry.inside), _place(what, entry)
+    own, place = _part(inputs[entry.taken], entry.inside), _place(kind, entry)
     # XLA aliases buffers, and a tuple is not in one buffer.
     if isinstance(own, TupleType):
         return f"{place} is {_or_none(own)}, needs an array"

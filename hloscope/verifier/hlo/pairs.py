@@ -118,7 +118,7 @@ def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnosti
         yield Diagnostic(message, ins.span)
     elif isinstance(ins.op, AsyncDone):
         result = _result_type(operand, start)
-        if result is not None and not _fit(start)(result, ins.type):
+        if result is not None and not _type_comparison(start)(result, ins.type):
             have, want = (print_type(t, layout=False) for t in (ins.type, result))
             yield Diagnostic(f"`async-done` is declared {have}, its start makes {want}", ins.span)
         return
@@ -141,7 +141,7 @@ def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
         yield Diagnostic(message, ins.span)
 
 
-def _fit(start: Instruction) -> Callable[[Type, Type], bool]:
+def _type_comparison(start: Instruction) -> Callable[[Type, Type], bool]:
     """Return the predicate that compares the result type in a start with the type of its done."""
     wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
     return equal_up_to_precision if isinstance(wrapped, _CONVERTING) else same

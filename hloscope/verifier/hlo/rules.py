@@ -58,7 +58,7 @@ from hloscope.ops import (
 # Declared types of collectives against operands and the size of a device group.
 
 
-def _members(op: Collective) -> int | None:
+def _group_size(op: Collective) -> int | None:
     """Return the size of each group of a collective; `None` if sizes are unknown or differ.
 
     With a channel and without global ids, groups list replicas, and all partitions of a replica
@@ -133,7 +133,7 @@ def _all_reduce(ins: Instruction) -> None:
 def _all_gather(ins: Instruction) -> None:
     assert isinstance(ins.op, AllGather)
     for operand, result in _pairwise(ins):
-        _check_scaled(operand, result, ins.op.all_gather_dim, _members(ins.op), "all_gather_c1")
+        _check_scaled(operand, result, ins.op.all_gather_dim, _group_size(ins.op), "all_gather_c1")
 
 
 def _reduce_scatter(ins: Instruction) -> None:
@@ -141,7 +141,7 @@ def _reduce_scatter(ins: Instruction) -> None:
     _check_body(ins)
     for operand, result in _pairwise(ins):
         d = ins.op.scatter_dimension
-        _check_scaled(result, operand, d, _members(ins.op), "reduce_scatter_c2")
+        _check_scaled(result, operand, d, _group_size(ins.op), "reduce_scatter_c2")
 
 
 def _check_scaled(small: TensorType, big: TensorType, d: int, times: int | None, rule: str) -> None:
@@ -178,7 +178,7 @@ def _all_to_all(ins: Instruction) -> None:
     """
     op = ins.op
     assert isinstance(op, AllToAll)
-    pairs, times = _pairwise(ins), _members(op)
+    pairs, times = _pairwise(ins), _group_size(op)
     if op.split_dimension is None:
         if times is not None and times != len(pairs):
             raise VerifyError(f"{len(pairs)} operands, needs one for each of {times} members")
@@ -200,10 +200,10 @@ def _all_to_all(ins: Instruction) -> None:
             raise VerifyError("operand and result have different numbers of elements")
 
 
-def _check_same(made: TensorType, result: TensorType) -> None:
-    """Check that the declared type `result` equals the inferred type `made`."""
-    if not equal_up_to_precision(made, result):
-        have, want = (print_type(t, layout=False) for t in (result, made))
+def _check_same(inferred: TensorType, result: TensorType) -> None:
+    """Check that the declared type `result` equals the inferred type `inferred`."""
+    if not equal_up_to_precision(inferred, result):
+        have, want = (print_type(t, layout=False) for t in (result, inferred))
         raise VerifyError(f"a result is declared {have}, but the operand makes it {want}")
 
 
@@ -381,7 +381,7 @@ def _dot(ins: Instruction) -> None:
     ins.op.verify(_types(ins), (ins.type,), ins.calls)
 
 
-def _parts(ins: Instruction, *needed: str) -> tuple[Type, ...]:
+def _tuple_elements(ins: Instruction, *needed: str) -> tuple[Type, ...]:
     """Return the elements of the declared tuple type.
 
     `needed` has, for each element, the kind that it must have, as in messages.
@@ -403,11 +403,11 @@ def _parts(ins: Instruction, *needed: str) -> tuple[Type, ...]:
 
 
 def _recv(ins: Instruction) -> None:
-    _parts(ins, "data", "u32[]", "token[]")
+    _tuple_elements(ins, "data", "u32[]", "token[]")
 
 
 def _infeed(ins: Instruction) -> None:
-    _parts(ins, "data", "token[]")
+    _tuple_elements(ins, "data", "token[]")
 
 
 def _outfeed(ins: Instruction) -> None:
@@ -421,13 +421,13 @@ def _outfeed(ins: Instruction) -> None:
 def _random_bits(ins: Instruction) -> None:
     """Check `rng-bit-generator`: its type is that of the bits, or (new state, bits)."""
     if isinstance(ins.type, TupleType):
-        state, _ = _parts(ins, "state", "bits")
+        state, _ = _tuple_elements(ins, "state", "bits")
         if not same(state, ins.operands[0].type):
             raise VerifyError(f"the state becomes {_text(state)}, was {_text(*_types(ins))}")
 
 
 def _top_k(ins: Instruction) -> None:
-    ins.op.verify(_types(ins), _parts(ins, "values", "indices"))
+    ins.op.verify(_types(ins), _tuple_elements(ins, "values", "indices"))
 
 
 def _accept(ins: Instruction) -> None:

@@ -81,10 +81,10 @@ from hloscope.verifier.hlo.rules import (
 # Declared types of instructions against inferred ones, with HLO's equality of types.
 
 
-Kind: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+CheckKey: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
-def kind_of(ins: Instruction) -> Kind:
+def check_key(ins: Instruction) -> CheckKey:
     """Return a key of an instruction's op, operand types, declared type and called computations.
 
     They are compared by identity, so a key is valid as long as the objects exist. Instructions with

@@ -16,7 +16,7 @@ from hloscope.verifier.shardy.shardings import (
     AxisCollector,
     Grid,
     Sharding,
-    cut,
+    dividing_axes,
     part_count,
     struct_of,
 )
@@ -133,7 +133,7 @@ def _per_dimension(axes: StructAttr, result: Sharding, grid: Grid) -> list[Axes]
 def _check_gather(word: str) -> Callable[[StructAttr, Sharding, Sharding, Grid], None]:
     def check(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
         each = _per_dimension(axes, result, grid)
-        parts = zip(cut(operand, grid), each, cut(result, grid), strict=True)
+        parts = zip(dividing_axes(operand, grid), each, dividing_axes(result, grid), strict=True)
         for d, (have, gathered, out) in enumerate(parts):
             _expect(_gather(grid, have, gathered, d, word), out, d)
 
@@ -142,7 +142,7 @@ def _check_gather(word: str) -> Callable[[StructAttr, Sharding, Sharding, Grid],
 
 def _check_slice(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
     each = _per_dimension(axes, result, grid)
-    parts = zip(cut(operand, grid), each, cut(result, grid), strict=True)
+    parts = zip(dividing_axes(operand, grid), each, dividing_axes(result, grid), strict=True)
     for d, (have, sliced, out) in enumerate(parts):
         _expect(grid.merged(have, sliced), out, d)
 
@@ -173,7 +173,7 @@ def _check_replicated(axes: StructAttr, operand: Sharding, result: Sharding, gri
     if not grid.is_sorted(given):
         raise VerifyError("r2u axes are not ordered w.r.t. mesh")
     AxisCollector(grid).add(given)
-    if cut(operand, grid) != cut(result, grid):
+    if dividing_axes(operand, grid) != dividing_axes(result, grid):
         raise VerifyError("input and output must share the same dimension shardings")
     _check_unreduced(given, operand, result, grid, "r2u_axes")
 
@@ -184,13 +184,13 @@ def _check_reduce(axes: StructAttr, operand: Sharding, result: Sharding, grid: G
     The reduced axes must not overlap with those axes, replicated axes, or unreduced axes of the
     result.
     """
-    if cut(operand, grid) != cut(result, grid):
+    if dividing_axes(operand, grid) != dividing_axes(result, grid):
         raise VerifyError("operand and result shardings are not equivalent")
     given = axes_of(axes)
     if not grid.is_sorted(given):
         raise VerifyError("reduction axes are not ordered w.r.t. mesh")
     reduced = AxisCollector(grid).add(given)
-    held = [*[axis for axes in cut(operand, grid) for axis in axes]]
+    held = [*[axis for axes in dividing_axes(operand, grid) for axis in axes]]
     held += map(grid.axis, operand.replicated)
     open_ = [*map(grid.axis, result.unreduced)]
     for axis in reduced:
@@ -231,7 +231,7 @@ def _check_all_to_all(axes: StructAttr, operand: Sharding, result: Sharding, gri
         moves.append((moved, source, target))
     # Source and target dimensions are distinct over all parameters, so that the order in which the
     # parameters apply does not matter.
-    before, after = cut(operand, grid), cut(result, grid)
+    before, after = dividing_axes(operand, grid), dividing_axes(result, grid)
     for moved, source, target in moves:
         _expect(_gather(grid, before[source], moved, source, "all-to-all"), after[source], source)
         _expect(grid.merged(before[target], moved), after[target], target)
@@ -255,7 +255,9 @@ def _check_permute(operand: Sharding, result: Sharding, before: Grid, after: Gri
             f"result sharding has rank {len(result.dimensions)} but operand sharding has rank"
             f" {len(operand.dimensions)}"
         )
-    for d, (have, out) in enumerate(zip(cut(operand, before), cut(result, after), strict=True)):
+    for d, (have, out) in enumerate(
+        zip(dividing_axes(operand, before), dividing_axes(result, after), strict=True)
+    ):
         if part_count(have) != part_count(out):
             raise VerifyError(
                 f"sharded size of result doesn't match operand on dimension {d}:"
@@ -308,7 +310,7 @@ def check_local(
 
     Source: `verifyManualComputationValue`.
     """
-    dimensions = cut(sharding, grid)
+    dimensions = dividing_axes(sharding, grid)
     for d, axes in enumerate(dimensions):
         free: Axis | None = None
         # Manual axes are the outer ones: the free axes divide the local tensor.

@@ -231,7 +231,7 @@ def _check_axes(sharding: Sharding, grid: Grid) -> None:
     seen.check_parts()
 
 
-def cut(sharding: Sharding, grid: Grid) -> tuple[Axes, ...]:
+def dividing_axes(sharding: Sharding, grid: Grid) -> tuple[Axes, ...]:
     """Return the mesh axes that divide each dimension of a valid sharding."""
     return tuple([tuple([grid.axis(ref) for ref in refs]) for refs in sharding.dimensions])
 

@@ -267,10 +267,7 @@ _TEXTS: Final[dict[str, Callable[..., str]]] = {
     "sharding_unreduced": _sharding,
     "sharding_per_value_2": lambda shardings: f"<[{_list(shardings)}]>",
 }
-"""Function for each kind of attribute, by its name.
-
-It returns the text after the name, given the fields.
-"""
+"""Function by the name of an attribute; it returns the text after the name, given the fields."""
 
 _BARE: Final = ("manual_axes", "axis_ref_list", "list_of_axis_ref_lists", "all_to_all_param_list")
 """Names of attributes that are written `#sdy<name…>`; others are written `#sdy.name…`."""

@@ -63,7 +63,7 @@ def one_block(op: Operation, regions: int) -> list[Block]:
     return [region.block for region in op.regions]
 
 
-def ended(region: Region, terminator: str) -> Region:
+def with_terminator(region: Region, terminator: str) -> Region:
     """Return the region, with a terminator named `terminator` added if it lacks one."""
     if not region.blocks:
         return Region((Block((), (Operation(terminator),)),))
@@ -379,7 +379,7 @@ def read_assuming(parser: OpAsmParser, state: State) -> None:
             state.types += parser.type_list()
             parser.token(")")
     resolve(parser, state, [use], [WITNESS], at)
-    state.regions.append(ended(parser.region(), "shape.assuming_yield"))
+    state.regions.append(with_terminator(parser.region(), "shape.assuming_yield"))
     parser.dictionary(state)
 
 
