@@ -19,7 +19,7 @@ from hloscope.ops import Parameter
 from hloscope.stablehlo import has_inference_tests, inferred_types, run_inference_tests, walk
 from hloscope.support.lazy import pattern
 from hloscope.support.source import Source
-from hloscope.verifier import Kind, inferred, kind_of
+from hloscope.verifier import CheckKey, check_key, inferred
 
 # --------------------------------------------------------------------------------------------------
 # Programs after passes: pipelines by name, and refinement to given sizes.
@@ -296,11 +296,11 @@ def rows_of_hlo(source: Source) -> Iterator[OpTypes]:
     opcode_of = opcodes()
     # Inference depends only on the kind (op, operand types): large modules repeat few kinds. Errors
     # name their instruction, so they are not cached.
-    known: dict[Kind, tuple[Type, ...] | None] = {}
+    known: dict[CheckKey, tuple[Type, ...] | None] = {}
     for ins in (ins for computation in module for ins in computation):
         if isinstance(ins.op, Parameter):
             continue
-        kind, error = kind_of(ins), None
+        kind, error = check_key(ins), None
         if kind not in known:
             try:
                 follows = inferred(ins)

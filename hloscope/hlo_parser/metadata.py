@@ -248,7 +248,7 @@ class Config(Written):
 def _config_value(text: str) -> Any:
     config = _string_or_json(text.strip())
     if config is None:
-        return mlir.plain(mlir.parse_attribute(text))
+        return mlir.python_value(mlir.parse_attribute(text))
     if config.kind == "string" and config.value.startswith("{"):
         return _config_value(config.value)
     return config.value
