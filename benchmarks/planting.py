@@ -47,7 +47,7 @@ EQUIVALENT: Final[dict[str, str]] = {
         "a memory of no more than the elements that exist is the elements"
     ),
     "analysis.py __init__: 0  ->  1": "places are numbered in order, from any number on",
-    "scattering.py combine: most * _A_ROUND  ->  Add": "the limit tells which way is faster",
+    "scattering.py combine: most * _ROUND_COST  ->  Add": "the limit tells which way is faster",
     "shape.py broadcast: prod(sizes) > _SMALL  ->  GtE": "the limit tells which way is faster",
     "contraction.py kernel: False  ->  True": "a copy more",
     "batch_norm.py whole: False  ->  True": "a copy more",

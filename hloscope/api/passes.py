@@ -16,10 +16,10 @@ from hloscope.ir import Type
 from hloscope.mlir import Operation, dialects, parse_mlir, print_mlir, type_text
 from hloscope.mlir.dialects import DIALECTS
 from hloscope.ops import Parameter
-from hloscope.stablehlo import answered, inferred_types, is_asking, walk
+from hloscope.stablehlo import has_inference_tests, inferred_types, run_inference_tests, walk
 from hloscope.support.lazy import pattern
 from hloscope.support.source import Source
-from hloscope.verifier import Kind, inferred, kind_of
+from hloscope.verifier import CheckKey, check_key, inferred
 
 # --------------------------------------------------------------------------------------------------
 # Programs after passes: pipelines by name, and refinement to given sizes.
@@ -271,9 +271,11 @@ def types_of(source: Source, *, split: bool = False) -> InferredTypes:
     rows = (row for module in modules for row in rows_of_tree(module))
 
     def answers() -> str:
-        return joined(print_mlir(answered(module), dialects=DIALECTS) for module in modules)
+        return joined(
+            print_mlir(run_inference_tests(module), dialects=DIALECTS) for module in modules
+        )
 
-    asks = any(map(is_asking, modules))
+    asks = any(map(has_inference_tests, modules))
     return InferredTypes(rows, type_text, answers if asks else None)
 
 
@@ -294,11 +296,11 @@ def rows_of_hlo(source: Source) -> Iterator[OpTypes]:
     opcode_of = opcodes()
     # Inference depends only on the kind (op, operand types): large modules repeat few kinds. Errors
     # name their instruction, so they are not cached.
-    known: dict[Kind, tuple[Type, ...] | None] = {}
+    known: dict[CheckKey, tuple[Type, ...] | None] = {}
     for ins in (ins for computation in module for ins in computation):
         if isinstance(ins.op, Parameter):
             continue
-        kind, error = kind_of(ins), None
+        kind, error = check_key(ins), None
         if kind not in known:
             try:
                 follows = inferred(ins)

@@ -37,14 +37,14 @@ def dynamic_text(explanations: Sequence[Explanation]) -> str:
         return "static: every size is known\n"
     groups: dict[tuple[str, str, int], list[Explanation]] = {}
     for each in explanations:
-        key = (each.origin.kind, each.origin.remedy, id(each.way[-1].value))
+        key = (each.origin.kind, each.origin.remedy, id(each.path[-1].value))
         groups.setdefault(key, []).append(each)
     count = len(explanations)
     lines = [f"{count} value{'s' * (count > 1)} of unknown size"]
     for (kind, remedy, _), group in groups.items():
-        last = group[0].way[-1].value
+        last = group[0].path[-1].value
         lines += ["", f"from {_KINDS.get(kind, kind)}: {described(last)}{place_of(last)}"]
-        longest = max(group, key=lambda e: len(e.way))
+        longest = max(group, key=lambda e: len(e.path))
         lines += _path(longest)
         if len(group) > 1:
             lines.append(f"  {len(group)} values have their sizes from there")
@@ -66,7 +66,7 @@ _KINDS: Final = {
 
 
 def _path(explanation: Explanation) -> list[str]:
-    links = explanation.way
+    links = explanation.path
     lines = []
     for k, link in enumerate(links[:MOST_STEPS]):
         arrow = f"{link.why} " if link.why else ""
@@ -123,7 +123,7 @@ def dynamic_json(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
     return [
         {
             **value_json(each.value),
-            "chain": [{**value_json(link.value), "why": link.why or None} for link in each.way],
+            "chain": [{**value_json(link.value), "why": link.why or None} for link in each.path],
             "source": {"kind": each.origin.kind, "remedy": each.origin.remedy or None},
         }
         for each in explanations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hloscope.hlo_parser.nodes import (
         TextInstruction as TextInstruction,
         decode_module as decode_module,
-        unscheduled as unscheduled,
+        unscheduled_key as unscheduled_key,
     )
     from hloscope.hlo_parser.opcodes import COMMON as COMMON, SPELLINGS as SPELLINGS
     from hloscope.hlo_parser.printer import (

@@ -1,8 +1,8 @@
 """Instructions of a computation's body, with a fast path for text in XLA's printed form.
 
-One regular expression splits a line in printed form, and its parts are looked up in the tables of
-`memo`. `InstructionReader` reads all other text (comments, other line breaks, nested instructions
-or computations) and reports all errors.
+One regular expression splits a line in printed form, and its parts are looked up in tables of
+earlier lines. `InstructionReader` reads all other text (comments, other line breaks, nested
+instructions or computations) and reports all errors.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.nodes import TextInstruction
-from hloscope.hlo_parser.scanner import NAME, fail, moved, skip
+from hloscope.hlo_parser.scanner import NAME, error_in_source, fail, skip
 from hloscope.hlo_parser.scope import Scope
 from hloscope.hlo_parser.sections import Section
 from hloscope.hlo_parser.spelling import Calls, Heads, Tails, Types, compatible, take_callees
@@ -36,7 +36,7 @@ _START: Final = (
 )
 """Pattern of a line up to the operands; it never backtracks.
 
-No part of it can continue where the next one begins.
+No subpattern matches a character with which the next one begins.
 """
 _LINES: Final = {
     (mark, is_of_windows): pattern(
@@ -46,7 +46,10 @@ _LINES: Final = {
     for mark in ("", "%")
     for is_of_windows, rest in ((False, r"(.*+)"), (True, r"([^\r\n]*+)\r?"))
 }
-r"""Patterns of a line, by the mark before operand names and by whether lines may end in `\r`."""
+r"""Patterns of a line, by (mark before operand names, whether lines may end in `\r\n`).
+
+The mark is `%` or empty.
+"""
 _METADATA: Final = ", metadata={"
 _OPERAND: Final = pattern(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
 _INDEX_COMMENT: Final = pattern(r"/\*index=\d+\*/")
@@ -54,7 +57,7 @@ _BLANKS: Final = pattern(r"[ \t]*")
 
 
 class Texts:
-    """Data that the bodies of one module share while they are read.
+    """Caches and facts about the text that the readers of all bodies of one module share.
 
     Attributes:
         marked: Whether names are written with `%`.
@@ -76,11 +79,13 @@ class Texts:
 
 
 class _UnusualLine(Exception):  # noqa: N818  (never leaves this file)
-    """Raised for a line that is not in printed form; never leaves this file."""
+    """Raised for a line that is not in XLA's printed form; never leaves this file."""
 
 
 def read_body(texts: Texts, section: Section, callees: Callees) -> Body:
-    """Return the instructions of a section of the text.
+    """Return the instructions of a computation, whose text is `section`.
+
+    Names of called computations are looked up in `callees`.
 
     Raises:
         ParseError: The text is invalid; the error has its position.
@@ -123,7 +128,7 @@ class _BodyReader:
             if line is None:
                 if at == end:
                     return
-                next_at = self._odd_line(at, before)
+                next_at = self._unusual_line(at, before)
                 if next_at is None:
                     return
                 at, before = next_at, -1
@@ -188,7 +193,10 @@ class _BodyReader:
             before, at = at, line.end()
 
     def _read_carefully(self, at: int) -> int:
-        """Read all instructions that begin in the line of `at`; return the end of the last one."""
+        """Read all instructions that begin in the line with offset `at`.
+
+        Return the end of the last one.
+        """
         texts, end = self._texts, self._section.end
         reader = instruction.InstructionReader(
             texts.source, texts.types, self._scope, self._callees, end
@@ -203,8 +211,10 @@ class _BodyReader:
             if at >= end:
                 return at
 
-    def _odd_line(self, at: int, before: int) -> int | None:
-        """Read text at `at` that is not in printed form; return its end.
+    def _unusual_line(self, at: int, before: int) -> int | None:
+        """Read one or more instructions at `at` that are not in XLA's printed form.
+
+        Return their end.
 
         At the end of the body the result is `None`.
 
@@ -236,9 +246,9 @@ class _BodyReader:
         return tuple(found)
 
     def _operands(self, inside: str) -> tuple[Instruction, ...]:
-        """Return the operands in the text `inside`.
+        """Return the operands that a list `inside` names.
 
-        They may have types or comments `/*index=5*/`.
+        Names in the list may follow types or comments `/*index=5*/`.
         """
         lookup = self._scope.by_name.__getitem__
         if "[" not in inside and "/" not in inside:
@@ -261,7 +271,10 @@ class _BodyReader:
         return tuple(operands)
 
     def _check_result(self, place: tuple[int, int], root: Instruction) -> None:
-        """Check the result type in the header, at offsets `place`, against the root's type."""
+        """Raise an error if the computation's header has another result type than the root.
+
+        `place` has the start and end of the type in the header.
+        """
         source = self._texts.source
         start, end = place
         written = source.text[start:end]
@@ -272,7 +285,7 @@ class _BodyReader:
         try:
             type_ = self._texts.types[written]
         except ParseError as error:
-            raise moved(error, source, start) from None
+            raise error_in_source(error, source, start) from None
         if not compatible(type_, root.type):
             fail(
                 f"`{self._section.name}` returns {print_type(type_, layout=False)}, but its root "

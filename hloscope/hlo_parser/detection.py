@@ -29,7 +29,7 @@ _START: Final = pattern(
     rf"^[ \t]*+(?:HloModule [%\w]|{_HEADER}[ \t\r]*$|ENTRY\b|(?:ROOT )?%?{NAME} = {_TYPE})",
     re.MULTILINE,
 )
-"""Pattern of a line of HLO with which a pasted program may begin."""
+"""Pattern of a line with which HLO may begin in a pasted text."""
 _PLAIN_START: Final = pattern(
     rf"(?:HloModule\b|(?:ENTRY\s+)?%?{NAME}\s*(?:\([^\n]*\)\s*->[^\n]*)?\{{|ENTRY\b"
     rf"|(?:ROOT\s+)?%?{NAME}\s*=|\(*(?:[a-z]\w*\[|\(\)))"
@@ -55,7 +55,7 @@ _LONGEST_PREFIX: Final = 400
 
 
 def unpasted(source: Source) -> tuple[Source, tuple[Diagnostic, ...]]:
-    r"""Return the HLO in a pasted text, and a note for each kind of removed text.
+    r"""Return a source with the HLO of a pasted text, and a note for each kind of removed text.
 
     The source itself is returned if it begins as HLO does and has no escapes of a terminal or of
     HTML.
@@ -127,12 +127,12 @@ def _blanked(text: str) -> str:
 
 
 def _prefix(text: str) -> tuple[int, str, re.Pattern[str]] | None:
-    """Return the prefix that the lines of HLO have, such as a log's.
+    """Return the prefix that all lines of HLO have in the text, such as that of a log.
 
-    Numbers in a prefix, such as times and process ids, may differ from line to line. `None` if
-    there is no prefix.
+    `None` without one.
 
-    The result is the offset of its first line, text for a note, and the pattern of the prefix.
+    Numbers in a prefix, such as times and process ids, may differ from line to line. The result has
+    the offset of the first such line, a description for a note, and the pattern of the prefix.
     """
     found = _PREFIXED.search(text) or _PREFIXED_LINE.search(text)
     if found is None or not found["prefix"].strip() or len(found["prefix"]) > _LONGEST_PREFIX:
@@ -150,7 +150,10 @@ def _prefix(text: str) -> tuple[int, str, re.Pattern[str]] | None:
 
 
 def _without_prefix(text: str, prefix: re.Pattern[str]) -> str:
-    """Return the lines without their prefix; lines with another log's prefix become empty."""
+    """Return the text without the prefix of each line.
+
+    Lines with another log's prefix become empty.
+    """
     lines = []
     for line in text.split("\n"):
         found = prefix.match(line)
@@ -162,7 +165,10 @@ def _without_prefix(text: str, prefix: re.Pattern[str]) -> str:
 
 
 def _fenced(text: str, fences: list[re.Match[str]]) -> str:
-    """Return only the fenced blocks that contain HLO; other text becomes empty lines."""
+    """Return a Markdown text with only the fenced blocks that contain HLO.
+
+    Other text becomes empty lines.
+    """
     kept, at = [], 0
     ends = [fence.start() for fence in fences[1::2]]
     if len(ends) < (len(fences) + 1) // 2:
@@ -234,7 +240,7 @@ def refuse_zero(text: str, name: str) -> NoReturn:
 
 
 def from_utf8(data: bytes, name: str) -> str:
-    """Return the text of a file of UTF-8.
+    """Return the bytes of a file as text, decoded as UTF-8.
 
     Raises:
         ParseError: The file is of another kind, or not UTF-8.
@@ -264,8 +270,10 @@ def is_another(text: str, at: int) -> bool:
     return any(kind.match(text, at) for kind, _ in _KINDS if text[at] not in "[{")
 
 
-def explain(source: Source, at: int) -> None:
-    """Raise an error that names the kind of the text, if the kind is recognised.
+def refuse_other_format(source: Source, at: int) -> None:
+    """Raise an error that names the language or format of a text, if that is known not to be HLO.
+
+    Otherwise do nothing.
 
     Args:
         source: The text.
@@ -297,13 +305,13 @@ def explain(source: Source, at: int) -> None:
 
 
 _LONG: Final = 1 << 16
-"""Minimum characters of a text that is split into lines; shorter texts are read unchanged."""
+"""Minimum number of characters of a text that `in_lines` splits into lines."""
 _IN_A_LINE: Final = 8
-"""Minimum average number of instructions per line of a text that is split into lines."""
+"""Minimum average number of instructions per line of a text that `in_lines` splits into lines."""
 _FIRST: Final = pattern(rf"\{{\s*(?:ROOT )?(%?){NAME} = ")
 """Pattern of the first instruction of a body; it captures the mark before names."""
 _TABLES: Final = r'F(?:ile(?:Names|Locations)|unctionNames)\b|StackFrames\b|\d+ ["{]'
-"""Pattern of a table of files, functions or stack frames, or of a line of one."""
+"""Pattern of the beginning of a table of files, functions or stack frames, or of a line of it."""
 _PARTS: Final = {
     mark: pattern(
         r'("[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/)'  # a string or a comment, which stays unchanged
@@ -317,18 +325,20 @@ _PARTS: Final = {
     )
     for mark in ("", "%")
 }
-"""Patterns of blanks that may become line breaks, by the mark before names.
+"""Patterns of blanks that `in_lines` may replace by line breaks, by the mark before names.
 
-They also match strings and comments, which are skipped.
+The mark is `%` or empty. The patterns also match strings and comments, which are skipped.
 """
 
 
 class _UnsafeLineBreak(Exception):  # noqa: N818  (never leaves this file)
-    """Raised if a line break could change the meaning of the text."""
+    """Raised if a line break could change the program, as inside a comment or a string."""
 
 
 def in_lines(source: Source) -> Source:
-    r"""Return the source, split into lines if it is long and has few of them.
+    r"""Return the source, split into lines if it is long and has few line breaks.
+
+    Blanks become line breaks, so offsets are unchanged.
 
     >>> joined = "a { " + " ".join(f"x{k} = s32[] constant({k})" for k in range(5000)) + " }"
     >>> found = in_lines(Source("joined", joined))
@@ -359,7 +369,10 @@ def _laid_out(part: re.Match[str]) -> str:
 
 
 FORMS: Final = ("HloModuleProto", "HloProto", "HloSnapshot")
-"""Name of the proto message, by the number of messages around the module's name."""
+"""Names of the proto messages.
+
+The index is the number of messages around the one with the module's name.
+"""
 
 _LENGTH: Final = pattern(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 _NAME: Final = pattern(rb"[\w.<>:/-]+")
@@ -369,7 +382,7 @@ _FIRST_BYTES: Final = 4096
 
 
 def form(data: bytes) -> str:
-    r"""Return the name of the proto message in `data`; empty if it is not an HLO proto.
+    r"""Return the name of the proto message in a file's bytes; empty if it is not an HLO proto.
 
     >>> form(b"\n\x05jit_f\x12\x04main"), form(b"\n\x0d\n\x05jit_f\x12\x04main")
     ('HloModuleProto', 'HloProto')

@@ -47,16 +47,17 @@ _TAIL: Final = pattern(
 
 
 class WholeSharding(Struct, frozen=True):
-    """A sharding without tiles: the whole array on every device (`replicated`), or another kind.
+    """A sharding without tiles.
 
-    The other kinds are `manual`, `unreduced` and `unknown`.
+    The kind `replicated` means the whole array on every device; the others are `manual`,
+    `unreduced` and `unknown`.
     """
 
     kind: str
 
 
 class MaximalSharding(Struct, frozen=True):
-    """A sharding that puts the whole array on one device."""
+    """A sharding that puts the whole array on the one device with number `device`."""
 
     device: int
 
@@ -77,12 +78,12 @@ class TileSharding(Struct, frozen=True):
 
     @property
     def device_list(self) -> Dims:
-        """The device of each part, in row-major order of the parts."""
+        """The number of the device of each tile, in row-major order of the tiles."""
         return self.devices.values if isinstance(self.devices, DeviceIota) else self.devices
 
     @property
     def rank(self) -> int:
-        """The rank of the array."""
+        """The rank of the sharded array: the number of `tiles`, without the sizes of subgroups."""
         return len(self.tiles) - len(self.subgroups)
 
 
@@ -148,7 +149,10 @@ def _read_tiles(text: str) -> TileSharding:
 
 
 def _read_tail(text: str, at: int) -> tuple[str, ...]:
-    """Read the options after a sharding; return the kinds of the last tile dimensions."""
+    """Read the options that follow the device list of a sharding.
+
+    Return the kinds of its subgroup dimensions, the last ones of the tile sizes.
+    """
     subgroups: tuple[str, ...] = ()
     while text[at:].strip():
         found = _TAIL.match(text, at)
@@ -202,7 +206,7 @@ _IDS: Final = pattern(r"\s*,\s*device_ids\s*=\s*\(")
 
 
 def read_iota(text: str, start: int = 0) -> tuple[DeviceIota, int]:
-    """Return the iota `[4,2]T(1,0)` at offset `start`, and its end."""
+    """Return the iota `[4,2]T(1,0)` that begins at offset `start`, and its end."""
     found = _IOTA.match(text, start)
     if found is None:
         fail("expected `[sizes]` or `[sizes]T(permutation)`", text, start, len(text))
@@ -268,7 +272,10 @@ def read_mesh(text: str, start: int = 0) -> tuple[Mesh, int]:
 
 
 def read_axis(text: str, mesh: Mesh) -> AxisRef:
-    """Return the axis `'x'` of a mesh, or the sub-axis `'x':(2)4`."""
+    """Return the axis `'x'` of a mesh, or the sub-axis `'x':(2)4`.
+
+    The sub-axis has size 4, after coarser sub-axes of total size 2.
+    """
     found = _REF.fullmatch(text.strip())
     if found is None:
         fail(f"expected `'axis'` or `'axis':(before)size`, found `{text}`", text, 0, len(text))
@@ -325,7 +332,10 @@ class HloGroups(WrittenGroups):
 
     @property
     def rows(self) -> tuple[Dims, ...]:
-        """The groups as rows of device numbers; empty if one group has all devices."""
+        """The groups, each a tuple of device numbers.
+
+        The result is empty if the text `{}` says that one group has all devices.
+        """
         return read_replica_groups(self.written)
 
 

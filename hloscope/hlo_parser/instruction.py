@@ -13,9 +13,9 @@ from hloscope.hlo_parser.scanner import (
     NAME,
     SPACE,
     closing,
+    error_in_source,
     fail,
     found,
-    moved,
     near,
     refuse_elided,
     skip,
@@ -57,32 +57,40 @@ _WITH_INSIDE: Final = ("parameter", "constant")
 
 
 class Callees(Protocol):
-    """Looks up the computations that an instruction may call."""
+    """Finds the computations that the instructions of one computation may call."""
 
     def find(self, name: str) -> Computation | None:
-        """Return the computation named `name`; `None` if it may not be called from here."""
+        """Return the computation named `name`; `None` if it is not defined before the caller."""
 
     def names(self) -> Collection[str]:
         """Return the names of all computations, for suggestions."""
 
     def read_earlier(self) -> None:
-        """Read the bodies of all computations that may be called from here, in text order."""
+        """Read the bodies of all computations that may be called, in text order."""
 
     def read_inline(self, at: int, stem: str) -> Computation:
-        """Return the computation whose brace opens at `at`, nested in the instruction `stem`."""
+        """Read a computation that is written inside an instruction, in place of a name.
 
-    def stand_in(
-        self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
+        `at` is the offset of its `{`; its name begins with `stem`, the instruction's name.
+        """
+
+    def missing_computation(
+        self, name: str, parameter_types: Sequence[Type], result_type: Type, at: tuple[int, int]
     ) -> Computation | None:
-        """Return a stand-in for a missing computation; `None` if the text is a whole module."""
+        """Return a computation without instructions, in place of one that the text lacks.
+
+        It has parameters of the types `parameter_types` and a result of type `result_type`. `at`
+        has the start and end of its name. The result is `None` if the text is a whole module, in
+        which the name is an error.
+        """
 
 
 Caller: TypeAlias = tuple[Op, int, tuple[Instruction, ...], Type | None]
-"""An op that calls, the index of the callee, the operands, and the type if the text has it."""
+"""A calling instruction: op, index of the callee, operands, and type if the text has it."""
 
 
 class InstructionReader:
-    """Reads single instructions, and adds them to one scope."""
+    """Reads single instructions of one computation, and adds them to its scope."""
 
     def __init__(
         self, source: Source, types: Types, scope: Scope, callees: Callees, end: int
@@ -150,7 +158,8 @@ class InstructionReader:
     ) -> tuple[Instruction, int]:
         """Read `type opcode(operands)` at offset `at`; return the instruction and its end.
 
-        With `attributes`, the attributes after it are read, too.
+        With `attributes`, the attributes after the operands are read, too. `start` is the offset of
+        the whole instruction.
         """
         source, text = self._source, self._text
         stop = type_end(source, at)
@@ -200,7 +209,7 @@ class InstructionReader:
         try:
             return self._types[self._text[start:end]]
         except ParseError as error:
-            raise moved(error, self._source, start) from None
+            raise error_in_source(error, self._source, start) from None
 
     def _infer(
         self,
@@ -249,7 +258,7 @@ class InstructionReader:
             if is_impossible(opcode):
                 base, _, step = opcode.rpartition("-")
                 fail(f"`{base}` has no `{step}` of its own", source, *word.span())
-            hint = near(opcode, SPELLINGS, 3) or _longer(opcode)
+            hint = near(opcode, SPELLINGS, 3) or _completed(opcode)
             if hint is not None:
                 fail(f"unknown opcode `{opcode}`; did you mean `{hint}`?", source, *word.span())
             return self._unknown(opcode, attributes, at)
@@ -262,13 +271,13 @@ class InstructionReader:
                 at = inside[0]
             elif not attributes and error.span:
                 fail(error.message, source, *word.span())
-            raise moved(error, source, at) from None
+            raise error_in_source(error, source, at) from None
 
     def _unknown(self, opcode: str, attributes: str, at: int) -> Read:
         try:
             op, _, predecessors, extras = read_unknown(opcode, attributes)
         except ParseError as error:
-            raise moved(error, self._source, at) from None
+            raise error_in_source(error, self._source, at) from None
         assert isinstance(op, UnknownOp)
         names: list[str] = []
         for name, value in op.settings:
@@ -280,9 +289,9 @@ class InstructionReader:
     # ------------------------------------------------------------------------------ references
 
     def _call(self, callee: str, name: str, at: int, end: int, caller: Caller) -> Computation:
-        """Return the computation `callee` that instruction `name` calls.
+        """Return the computation named `callee` that instruction `name` calls.
 
-        The instruction's attributes are at `[at, end)`.
+        The attributes of the instruction are at `[at, end)`.
         """
         if callee.startswith("{"):
             blanked = without_comments(self._text[at:end])
@@ -293,7 +302,9 @@ class InstructionReader:
         return computation
 
     def _unknown_callee(self, name: str, at: int, end: int, caller: Caller) -> Computation:
-        """Return a stand-in for an unknown callee, if the text is only a part of a module.
+        """Return a substitute for a computation `name` that a part of a module calls but lacks.
+
+        The attributes of the calling instruction are at `[at, end)`.
 
         Raises:
             ParseError: The text is a whole module, so the name is wrong.
@@ -308,8 +319,8 @@ class InstructionReader:
             op, number, operands, type_ = caller
             if type_ is not None:
                 types = [operand.type for operand in operands]
-                takes, returns = signature_of_callee(op, number, types, type_)
-                found = self._callees.stand_in(name, takes, returns, where)
+                parameter_types, result_type = signature_of_callee(op, number, types, type_)
+                found = self._callees.missing_computation(name, parameter_types, result_type, where)
                 if found is not None:
                     return found
         if name in known:
@@ -337,7 +348,7 @@ class InstructionReader:
         return ins
 
     def _operands(self, at: int, end: int, start: int) -> tuple[Instruction, ...]:
-        """Return the operands in the list at `[at, end)` of the instruction at `start`."""
+        """Return the operands in the list at `[at, end)`; the instruction begins at `start`."""
         source, text = self._source, self._text
         operands: list[Instruction] = []
         at = skip(text, at)
@@ -355,7 +366,10 @@ class InstructionReader:
         return tuple(operands)
 
     def _operand(self, at: int, end: int, start: int) -> tuple[Instruction | None, int]:
-        """Return the operand at `at` and its end; `None` for a type alone, which XLA ignores."""
+        """Return the operand at `at`, and its end.
+
+        The operand is `None` for a type without a name, which XLA ignores.
+        """
         source, text, scope = self._source, self._text, self._scope
         first = at
         stop = type_end(source, at)
@@ -420,9 +434,9 @@ def _without_number(name: str) -> str:
     return _NUMBER.sub("", name)
 
 
-def _longer(opcode: str) -> str | None:
-    """Return the shortest known opcode that begins with `opcode`: `negate` for `neg`.
+def _completed(opcode: str) -> str | None:
+    """Return the shortest HLO opcode that begins with `opcode`: `negate` for `neg`.
 
-    The result is `None` if there is none.
+    `None` if there is none.
     """
     return min((known for known in SPELLINGS if known.startswith(opcode)), key=len, default=None)

@@ -43,9 +43,12 @@ _TYPED: Final = pattern(r"([a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\})?)\s+")
 _BOOLS: Final = {"true": True, "false": False}
 _INTEGER: Final = pattern(r"-?\d+|true|false")
 _MOST_BITS: Final = 1 << 33
-"""Maximum bits of an array whose literal does not list its elements; larger ones are refused."""
+"""Maximum bits of an array whose literal is not a full list of elements.
+
+Larger arrays are refused.
+"""
 _IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))
-"""Names of the element types whose NaNs have a payload."""
+"""Names of the float types whose NaNs have a payload, written `nan(0x7)`."""
 
 
 class HloLiteral(Literal):
@@ -55,7 +58,7 @@ class HloLiteral(Literal):
 
     @property
     def is_elided(self) -> bool:
-        """Is the value omitted from the text, as `{...}`?"""
+        """Does the text omit the value, as `{...}`?"""
         return "..." in self.written
 
     def array(self, type: Type) -> Value:
@@ -72,7 +75,10 @@ class HloLiteral(Literal):
 
 
 def literal_text(literal: Literal, type_: Type) -> str:
-    """Return a literal as HLO text: the text as written, or a printed text for another language."""
+    """Return a literal as HLO text.
+
+    A literal of HLO has its text as written; a literal of another language is printed.
+    """
     if isinstance(literal, HloLiteral):
         return str(literal)
     return print_literal(type_, literal.array(type_))
@@ -115,7 +121,7 @@ def _tuple_value(type_: TupleType, text: str) -> Value:
 
 
 def _without_type(type_: TensorType, text: str) -> str:
-    """Return the text without a type before the literal, `f32[2] {1, 2}`, as older texts have."""
+    """Return the text of a literal without the type before it: older texts have `f32[2] {1, 2}`."""
     text = text.strip()
     typed = _TYPED.match(text)
     if typed is not None:
@@ -152,7 +158,7 @@ def _array_value(type_: TensorType, text: str) -> Array:
 
 
 def _first_only(type_: TensorType, words: list[str], text: str) -> Array:
-    """Return the array of a literal without braces: the text has the first element, others are 0.
+    """Return the array of a literal without braces: its first element is in the text, others are 0.
 
     Source: XLA's parser, which sets the first element only.
     """
@@ -184,7 +190,7 @@ def _skeleton(shape: Dims) -> str:
 
 
 def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
-    """Raise an error at the first position of `text` where the nesting differs from `shape`."""
+    """Raise an error at the first position of `text` where its braces do not fit `shape`."""
     counts = [0] * (len(shape) + 1)
     depth = 0
     for mark in re.finditer(r"[{},]", text):
@@ -207,7 +213,10 @@ def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
 
 
 def _numbers(element: ElementType, words: list[str], text: str) -> Array:
-    """Return the array of the numbers that `words` spell; an error names the first invalid word."""
+    """Return a one-dimensional array of the numbers in `words`.
+
+    An error has the position of the first invalid word in `text`.
+    """
     try:
         return _values(element, words)
     except (ValueError, OverflowError) as error:
@@ -285,7 +294,7 @@ def _floats(element: ElementType, words: list[str]) -> Array:
 # Cached, as each literal of floats needs it; element types are few.
 @cache
 def _limit(element: ElementType) -> float:
-    """Return an upper bound of the numbers that round to a finite value of the type.
+    """Return an upper bound of the numbers that round to a finite value of a float type.
 
     It is about the largest finite value plus half a unit of its last mantissa bit.
     """
@@ -369,10 +378,7 @@ def _words(element: ElementType, array: Array) -> list[str]:
 
 
 def _float_words(element: ElementType, flat: Array) -> list[str]:
-    """Return, for each value, the shortest decimal text from which the value is read again.
-
-    f32 and f64 are printed with 6 and 15 digits, as XLA does, and with more if these are not exact.
-    """
+    """Return, for each number, the shortest decimal text that reads back as the same number."""
     digits = ceil(1 + (_mantissa(element) + 1) * log10(2))
     short = {"f32": 6, "f64": 15}.get(element.name, digits)
     with np.errstate(invalid="ignore"):  # signalling NaNs
@@ -399,7 +405,10 @@ def _nan_word(element: ElementType, item: Array) -> str:
 
 
 def _nested(words: list[str], shape: Dims) -> str:
-    """Return the text of an array of `shape`, with braces around `words`, the elements."""
+    """Return the text of an array of `shape`: its elements `words` in nested braces.
+
+    The elements are in row-major order.
+    """
     if len(shape) == 1:
         return f"{{{', '.join(words)}}}"
     if shape[-1] > 1:

@@ -37,10 +37,10 @@ from hloscope.support.limits import read_json
 
 
 class Metadata(NamedTuple):
-    """The origin of an instruction in the source program; 0 and `""` if unknown.
+    """The origin of an instruction in the source program; 0 and `""` mean unknown.
 
     Attributes:
-        others: Further fields as (name, text).
+        others: Fields that no other attribute has, as (name, text).
     """
 
     op_type: str = ""
@@ -88,11 +88,13 @@ def read_metadata(text: str) -> Metadata:
 def _fields_between(
     parts: tuple[str, ...],
 ) -> tuple[list[Any], Callable[[list[Any]], tuple[Any, ...]]] | None:
-    """Return how to read a text of metadata from `parts`, its text between strings.
+    """Return how to find the fields of a metadata text quickly.
 
-    The result is the field values that do not depend on strings, and a function that selects all
-    fields from the parts of a text followed by those values. It is `None` if a text of this form
-    must be read in full.
+    `parts` is its text between strings.
+
+    Texts with equal `parts` have the same fields in the same order. The result has the field values
+    that do not depend on strings, and a function that selects all fields from the parts of a text
+    followed by those values. It is `None` if a text of this form must be read in full.
     """
     # Each string is replaced by a mark that no text contains. That text is read once, which shows
     # the field of each string.
@@ -151,12 +153,12 @@ def read_frontend_attributes(text: str) -> Mapping[str, str]:
     >>> read_frontend_attributes('{a="b\\"c",n={x = 1 : i32}}')["n"]
     '{x = 1 : i32}'
     """
-    parts = split_attributes(_comma_separated(inside(text)))
+    parts = split_attributes(_with_unquoted_names(inside(text)))
     return MappingProxyType({name: unquote(value) for name, value, _ in parts})
 
 
-def _comma_separated(text: str) -> str:
-    """Return the text without the quotes around attribute names: `a=1` for `"a"=1`.
+def _with_unquoted_names(text: str) -> str:
+    """Return a list of attributes with the quotes around names removed: `a=1` for `"a"=1`.
 
     Names are at the start of the text and after commas.
     """
@@ -182,7 +184,10 @@ _LAX: Final = pattern(r'("(?:[^"\\]|\\.)*")|([A-Za-z_]\w*)(?=\s*:)|,(?=\s*[}\]])
 
 
 def _strict(found: re.Match[str]) -> str:
-    """Return a match as JSON requires it: a bare name quoted, a comma before a bracket dropped."""
+    """Return the text of a match in a form that JSON allows.
+
+    A bare name gets quotes; a comma before a closing bracket is dropped.
+    """
     string, name = found.groups()
     return string or (f'"{name}"' if name else "")
 
@@ -230,7 +235,7 @@ class Config(Written):
 
     @property
     def value(self) -> Any:
-        """The parsed JSON or MLIR dictionary, also if it is quoted; otherwise the string.
+        """The parsed JSON or MLIR dictionary, also of a quoted one; for other texts, the string.
 
         >>> Config("{uplo = 76 : ui8}").value
         {'uplo': 76}
@@ -243,7 +248,7 @@ class Config(Written):
 def _config_value(text: str) -> Any:
     config = _string_or_json(text.strip())
     if config is None:
-        return mlir.plain(mlir.parse_attribute(text))
+        return mlir.python_value(mlir.parse_attribute(text))
     if config.kind == "string" and config.value.startswith("{"):
         return _config_value(config.value)
     return config.value
@@ -280,7 +285,10 @@ _WRITTEN: Final[dict[str, type[Written]]] = {
 
 
 def written(name: str, text: str) -> str:
-    """Return the text of attribute `name`, with a parsed `value` if the attribute is known."""
+    """Return the value of attribute `name` as text.
+
+    For a backend config or frontend attributes, the text has a property `value` that parses it.
+    """
     known = _WRITTEN.get(name)
     return known(text) if known else text
 
@@ -292,7 +300,10 @@ def read_statistics(text: str) -> Mapping[str, float]:
 
 
 class OriginLeaf(Struct, frozen=True):
-    """The value of an instruction of the original program, or its part at shape index `index`."""
+    """The origin of a value: instruction `name` of the original program.
+
+    For an instruction with a tuple type, `index` is the shape index of the array.
+    """
 
     name: str
     index: Dims = ()
@@ -343,7 +354,7 @@ class Frame(Struct, frozen=True):
 
 
 class StackFrames(Struct, frozen=True, dict=True):
-    """The stack frame tables of an optimised module, by the numbers that the text uses."""
+    """The stack frame tables of a module: files, functions, locations and frames, by their ids."""
 
     files: Mapping[int, str]
     functions: Mapping[int, str]
@@ -353,7 +364,7 @@ class StackFrames(Struct, frozen=True, dict=True):
     # Cached, as every instruction of one source line needs the same trace.
     @cached_property
     def _known(self) -> dict[int, tuple[Frame, ...]]:
-        """Cache of traces by frame id."""
+        """Frames of each id that was requested before, innermost first."""
         return {}
 
     def trace(self, frame_id: int) -> tuple[Frame, ...]:
@@ -393,7 +404,10 @@ _ENTRY: Final = pattern(r"(\w+)=(\d+)")
 # Cached, as every trace of a module needs its tables, and reading them takes the whole preamble.
 @lru_cache(maxsize=16)
 def read_stack_frames(preamble: str) -> StackFrames:
-    """Return the tables in `preamble`, the text between a module's header and first computation."""
+    """Return the stack frame tables of a module.
+
+    `preamble` is the text between the module's header and its first computation.
+    """
     tables: dict[str, dict[int, str]] = {
         found[1]: {int(row[1]): row[2].strip() for row in _ROW.finditer(found[2])}
         for found in _TABLE.finditer(preamble)

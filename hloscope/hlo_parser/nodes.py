@@ -1,4 +1,7 @@
-"""Graph nodes with their text, which is decoded on demand, or completely to find all errors."""
+"""Graph nodes that decode their text on demand.
+
+A function decodes all of it, to find every error.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from hloscope.hlo_parser.metadata import (
     read_statistics,
     written,
 )
-from hloscope.hlo_parser.scanner import moved, split_attributes, without_comments
+from hloscope.hlo_parser.scanner import error_in_source, split_attributes, without_comments
 from hloscope.hlo_parser.sections import Section, read_header
 from hloscope.hlo_parser.types import spell
 from hloscope.ir import Body, Computation, Instruction, Module, Op, Type, Written
@@ -51,23 +54,29 @@ _SCHEDULED: Final = pattern(
 # Measured with `cost` of two programs: 73 of 108 look-ups were hits.
 @lru_cache(maxsize=1 << 10)
 def _pairs(text: str) -> Pairs:
-    """Return the attributes in a text as (name, text); errors have positions in `text`."""
+    """Return the attributes in a text as (name, value as text); errors have offsets in `text`."""
     parts = split_attributes(without_comments(text))
     return tuple((name, written(name, value)) for name, value, _ in parts)
 
 
 def read_pairs(source: Source, text: str, at: int) -> Pairs:
-    """Return the attributes in `text` as (name, text); `text` is at offset `at` of `source`."""
+    """Return the attributes in `text` as (name, value as text).
+
+    `text` is at offset `at` of `source`; errors have positions in it.
+    """
     if alone := _METADATA_ALONE.fullmatch(text):
         return (("metadata", alone[1]),)
     try:
         return _pairs(text)
     except ParseError as error:
-        raise moved(error, source, at) from None
+        raise error_in_source(error, source, at) from None
 
 
 class TextInstruction(Instruction):
-    """An instruction read from text; its metadata and other attributes are decoded on demand."""
+    """An instruction read from text.
+
+    Metadata and other attributes without a field are decoded on demand.
+    """
 
     __slots__ = ("_at", "_source", "_tail")
 
@@ -87,8 +96,8 @@ class TextInstruction(Instruction):
     ) -> None:
         """Set the fields of an instruction, and the position of its text.
 
-        `extras` are the attributes that are already decoded, `tail` is the text of the others. The
-        instruction is at `[at, end)` in `source`; it ends with its line if `end` is -1.
+        `extras` has attributes as (name, text); `tail` is the text of the other attributes, not yet
+        split. The instruction is at `[at, end)` in `source`; it ends with its line if `end` is -1.
         """
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = type  # type: ignore[misc]
@@ -103,7 +112,7 @@ class TextInstruction(Instruction):
 
     @property
     def extras(self) -> Pairs:
-        """Metadata, sharding and unknown attributes as (name, text), as written."""
+        """Attributes without a field in the op, as (name, text): metadata, sharding, others."""
         tail = self._tail
         if tail:
             first = _METADATA_FIRST.match(tail)
@@ -117,9 +126,12 @@ class TextInstruction(Instruction):
 
     @property
     def known_extras(self) -> Pairs:
-        """The attributes that are already decoded, as (name, text); it decodes no others.
+        """Those of `extras` whose text has already been split, as (name, text).
 
-        Attributes that are not decoded yet are common to all opcodes. `extras` has all.
+        No more text is split.
+
+        Text that is not yet split has only attributes that every opcode may have, such as metadata
+        and sharding.
         """
         return self._extras
 
@@ -150,8 +162,8 @@ class TextInstruction(Instruction):
         return start
 
 
-def unscheduled(ins: Instruction) -> tuple[object, ...]:
-    """Return a key of the attributes that are stored as text, without the names in the schedule.
+def unscheduled_key(ins: Instruction) -> tuple[object, ...]:
+    """Return a key of the attributes without a field, in which the schedule's names are omitted.
 
     The metadata of each instruction in a dump has such a name, `scheduling_name`.
     """
@@ -216,10 +228,10 @@ class TextModule(Module):
         return self._extras
 
     def possible_callers(self) -> dict[Computation, list[Computation]]:
-        """Return, for each called computation, all computations that may call it.
+        """Return, for each called computation, the computations that may call it.
 
-        The result may list more callers than exist. While bodies are unread, the text is searched
-        for names, so that no body has to be read.
+        While bodies are unread, the text is searched for names, so that no body has to be read.
+        Then the result may have more callers than exist.
         """
         found = None
         if not all([computation.is_read for computation in self]):
@@ -227,9 +239,9 @@ class TextModule(Module):
         return super().possible_callers() if found is None else found
 
     def _callers_by_text(self) -> dict[Computation, list[Computation]] | None:
-        """Return the possible callers of each computation, by names in the text.
+        """Return the possible callers of each computation, found by searching the text for names.
 
-        The result is `None` if a name is not that of a computation.
+        The result is `None` if the text calls a name that is not that of a computation.
         """
         text = self._source.text
         if _ODD.search(text):
@@ -257,7 +269,7 @@ class TextModule(Module):
 _CALLERS: Final = (
     "to_apply", "calls", "body", "condition", "decomposition", "select", "scatter", "computations?",
 )  # fmt: skip
-"""Attributes that name computations, or the ends of such attributes' names."""
+"""Attributes whose values name computations; an entry may be the end of such attributes' names."""
 _MENTIONS: Final = tuple(
     [pattern(rf"{name}\s*=\s*(\{{[^}}]*\}}|[^\s,)}}]*)", re.ASCII) for name in _CALLERS]
 )
@@ -278,7 +290,7 @@ _READERS: Final[dict[str, Callable[[str], object]]] = {
 
 
 def decode_module(module: Module) -> int:
-    r"""Decode everything that `parse_hlo` stores as text; return the number of decoded values.
+    r"""Decode all values that `parse_hlo` stores as text; return their number.
 
     These are attributes of instructions of any opcode (metadata, shardings, configs), the values of
     constants that are not elided, and the tables of stack frames.
@@ -308,7 +320,7 @@ def decode_module(module: Module) -> int:
                     else:
                         continue
                 except ParseError as error:
-                    raise _placed(error, ins, text) from None
+                    raise _with_position(error, ins, text) from None
                 count += 1
             if type(ins.op) is Constant:
                 count += _decode_constant(ins, ins.op)
@@ -322,16 +334,20 @@ def _decode_constant(ins: Instruction, op: Constant) -> int:
     try:
         literal.array(ins.type)
     except ParseError as error:
-        raise _placed(error, ins, literal.written) from None
+        raise _with_position(error, ins, literal.written) from None
     except UnsupportedError:  # no array is so large
         return 0
     return 1
 
 
-def _placed(error: ParseError, ins: Instruction, text: str) -> ParseError:
-    """Return the error with its position in the module, if it is known."""
+def _with_position(error: ParseError, ins: Instruction, text: str) -> ParseError:
+    """Return an error about `text` with its position in the module.
+
+    `text` is a part of the text of `ins`; an error about an instruction without a position is
+    returned unchanged.
+    """
     span = ins.span
     if span is None:
         return error
     at = span.source.text.find(text, span.start, span.end)
-    return moved(error, span.source, at) if at >= 0 else error
+    return error_in_source(error, span.source, at) if at >= 0 else error

@@ -138,9 +138,10 @@ _PLAIN: Final = """
     signed,unsigned,float,complex | divide negate power remainder shift-left
     signed,unsigned,float,complex | shift-right-arithmetic shift-right-logical subtract
 """
-"""Element-wise opcodes without attributes, grouped by the element types of the first operand.
+"""Element-wise opcodes without attributes.
 
-Their ops have the same name, with `_` for `-`; the op's class has the number of operands.
+Each line has the element types that HLO allows for the first operand, then opcodes. An op has the
+opcode's name with `_` for `-`; its class has the number of operands.
 """
 
 _ACCURATE: Final = """
@@ -150,7 +151,10 @@ _ACCURATE: Final = """
     float,complex                 | acosh>chlo.acosh asin>chlo.asin asinh>chlo.asinh
     float,complex                 | atanh>chlo.atanh cosh>chlo.cosh sinh>chlo.sinh
 """
-"""Unary opcodes with the attribute `result_accuracy`; `>` precedes the op's name if it differs."""
+"""Unary opcodes with the attribute `result_accuracy`, in lines as in `_PLAIN`.
+
+`opcode>op` has the op's name if it differs.
+"""
 
 COMMON: Final = (
     "sharding",
@@ -190,14 +194,15 @@ class Attribute(Struct, frozen=True):
 
 
 class Spelling:
-    """Opcode, operand and result kinds, and attributes of one op class in HLO text.
+    """How HLO text expresses ops of one class: opcode, kinds of operands and result, attributes.
 
     Attributes:
         opcode: Opcode in the text.
         op: The op class.
         operands: Kind of each operand, with its allowed element types, as in the table.
         result: Kind of the result.
-        like_first: Whether a result whose type is not written has the layout of the first operand.
+        has_first_layout: Whether a result whose type is not written has the layout of the first
+            operand.
         callees: Names of the attributes that name one computation.
     """
 
@@ -206,7 +211,7 @@ class Spelling:
         self.op: Final = OPS[name]
         self.operands: Final = tuple(operands.split())
         self.result, _, like = result.partition(" ")
-        self.like_first: Final = like == "like"
+        self.has_first_layout: Final = like == "like"
         self._attributes: Final = attributes.split()
         self.callees: Final = [t[:-5] for t in self._attributes if t.endswith(("!call", "?call"))]
 
@@ -221,10 +226,10 @@ KINDS: Final = {
     **VALUES,
     "groups": Kind(lambda text: groups.HloGroups(text), lambda value: groups.groups_text(value)),
 }
-"""Grammars of attribute values, by the name that the table uses."""
+"""Grammars of attribute values, by the names that the table of opcodes uses for them."""
 
 GROUPS: Final[dict[str, type]] = {"dimensions": DotDimensions}
-"""Classes of the fields that several attributes set together, by the field's name."""
+"""Classes of the op's fields that several attributes set together, by the field's name."""
 
 _ATTRIBUTE: Final = pattern(r"([\w-]+)([!+?])(\w+)(?:/(\w+))?(?:>([\w.,]+))?")
 _EMPTY: Final[dict[str, Any]] = {
@@ -233,7 +238,7 @@ _EMPTY: Final[dict[str, Any]] = {
     "transpose_a": "TRANSPOSE_INVALID",
     "window": NO_WINDOW,
 }
-"""Default values of fields whose class has none, by the kind of the attribute."""
+"""Default values of fields whose class declares none, by the kind of the attribute."""
 
 
 def _attribute(text: str, op: type[Op]) -> Attribute:
@@ -255,7 +260,7 @@ def _attribute(text: str, op: type[Op]) -> Attribute:
 
 
 def _rows() -> Iterator[list[str]]:
-    """Yield all lines of the table, split into columns; element-wise ops are included."""
+    """Yield the lines of the table, element-wise ops included, each split into columns."""
     for row in filter(str.strip, _ROWS.splitlines()):
         yield [cell.strip() for cell in row.split("|")]
     for table, attributes in ((_PLAIN, ""), (_ACCURATE, "result_accuracy?setting")):
@@ -278,7 +283,7 @@ def _spellings() -> dict[str, Spelling]:
 
 
 SPELLINGS: Final[dict[str, Spelling]] = _spellings()
-"""Spelling of each opcode, except asynchronous ones (`<opcode>-start`, `-update`, `-done`)."""
+"""The entry of each opcode, except asynchronous ones (`<opcode>-start`, `-update`, `-done`)."""
 
 OPCODES: Final[dict[type[Op], str]] = {row.op: row.opcode for row in SPELLINGS.values()}
 """The opcode of each op class in HLO."""

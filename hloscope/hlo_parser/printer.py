@@ -65,7 +65,7 @@ STYLES: Final[dict[str, Style]] = {
 """XLA's printing styles by name, and `brief`, which is shorter than `short`."""
 
 _CHARACTERS: Final = 8
-"""Maximum characters of a backend config for each unit of `Style.most`."""
+"""Maximum characters of a backend config, per unit of `Style.most`."""
 
 _MOST_ELEMENTS: Final = 10
 """Maximum number of elements of a constant that counts as small and is always written out."""
@@ -112,15 +112,15 @@ def instruction_printer(style: Style) -> Callable[[Instruction], str]:
 
 
 def rest_printer(style: Style) -> Callable[[Instruction], str]:
-    """Return a function that prints the part of an instruction after its operands.
+    """Return a function that prints what follows the operands of an instruction: `), attributes`.
 
-    For an instruction without operands, the part begins after the opening parenthesis.
+    For an instruction without operands, the text begins after the opening parenthesis.
     """
     return _Printer(None, replace(style, canonical=False)).rest
 
 
 def joined(parts: list[str]) -> str:
-    """Return the operands separated by commas; every fifth has its index.
+    """Return operands as text, separated by commas; every fifth has its index.
 
     For example `a, b, c, d, e, /*index=5*/f`.
     """
@@ -131,7 +131,10 @@ def joined(parts: list[str]) -> str:
 
 
 class _Printer:
-    """Printer that caches the texts of types and ops, by the identity of the object."""
+    """Prints modules and instructions in one style.
+
+    It caches the texts of types and ops by identity.
+    """
 
     def __init__(self, module: Module | None, style: Style) -> None:
         self.module = module
@@ -141,7 +144,7 @@ class _Printer:
         self.names: dict[int, str] = {}
         """Canonical names, by the `id` of the instruction."""
         self.attributes: dict[int, tuple[str, str]] = {}
-        """Opcode and attributes, by the `id` of an op without called computations."""
+        """Opcode and text of the attributes, by the `id` of an op without called computations."""
         self.alive: list[Type | Op] = []
         """The objects whose `id` is a key above; they stay alive so that no `id` is reused."""
 
@@ -168,7 +171,10 @@ class _Printer:
         return f"({', '.join(parameters)}) -> {print_type(computation.root.type, layout=False)}"
 
     def body(self, computation: Computation, indent: str) -> Iterator[str]:
-        """Yield parts of the text of a body in braces, then the computation's attributes."""
+        """Yield pieces of the text of a body in braces, then of the computation's attributes.
+
+        `indent` is the indentation of the closing brace.
+        """
         if self.style.canonical:
             self.names |= {id(ins): f"tmp_{i}" for i, ins in enumerate(computation)}
         root = computation.root
@@ -203,7 +209,7 @@ class _Printer:
         return str(ins.op.number) if isinstance(ins.op, Parameter) else ""
 
     def after(self, ins: Instruction, indent: str) -> tuple[str, str]:
-        """Return the opcode of an instruction, and the text after its parentheses."""
+        """Return the opcode of an instruction, and the text of the attributes after parentheses."""
         op = ins.op
         known = self.attributes.get(id(op))
         if known is not None and not ins.calls:
@@ -280,7 +286,7 @@ class _Printer:
         return "".join(parts + last)
 
     def filled(self, attributes: str, calls: tuple[Computation, ...], indent: str) -> str:
-        """Return the text of attributes with the called computations inserted.
+        """Return the text of attributes with the called computations in place of the placeholders.
 
         The attributes of an unknown op already contain the names of its callees.
         """

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser.body import Texts, read_body
-from hloscope.hlo_parser.detection import explain, from_utf8, in_lines, refuse_zero, unpasted
+from hloscope.hlo_parser.detection import (
+    from_utf8,
+    in_lines,
+    refuse_other_format,
+    refuse_zero,
+    unpasted,
+)
 from hloscope.hlo_parser.nodes import TextComputation, TextModule
 from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end
 from hloscope.hlo_parser.scope import Scope, unused
@@ -83,7 +89,7 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
     """
     source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
-    module, end = _in_lines_if_can_be(source, lambda s: _ModuleReader(s).read(0, strict=strict))
+    module, end = _read_in_lines(source, lambda s: _ModuleReader(s).read(0, strict=strict))
     if end < len(source.text):
         message = "a second module begins here; `parse_hlo_all` reads texts of several modules"
         fail(message, source, end, end + len("HloModule"))
@@ -99,8 +105,14 @@ def _unspecified(source: Source) -> Iterator[Diagnostic]:
         yield Diagnostic(message, Span(source, *found.span()), severity="note")
 
 
-def _in_lines_if_can_be(source: Source, read: Callable[[Source], T]) -> T:
-    """Return `read` of a source, split into lines if it is long and has few of them."""
+def _read_in_lines(source: Source, read: Callable[[Source], T]) -> T:
+    """Return `read(source)`.
+
+    If that is a long text with few line breaks, it is first split into lines.
+
+    If `read` fails for the split text, the original is read, since splitting may change the
+    program.
+    """
     laid_out = in_lines(source)
     try:
         return read(laid_out)
@@ -128,7 +140,7 @@ def parse_hlo_all(
     """
     source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
-    modules = _in_lines_if_can_be(source, lambda s: _read_all(s, strict=strict))
+    modules = _read_in_lines(source, lambda s: _read_all(s, strict=strict))
     for module in modules:
         module.notes = (*notes, *module.notes)
         notes = ()
@@ -170,7 +182,10 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _Callees:
-    """Computations that one computation may call; calling this object reads the latter's body."""
+    """The computations that one computation may call, for the reader of its body.
+
+    Calling this object reads that body.
+    """
 
     __slots__ = ("_number", "_reader", "_section")
 
@@ -181,7 +196,7 @@ class _Callees:
         return self._reader.read_body(self._section, self)
 
     def find(self, name: str) -> Computation | None:
-        """Return the computation named `name` if it is defined earlier in the text, else `None`."""
+        """Return the computation named `name` if its text is before the caller's, else `None`."""
         reader = self._reader
         if reader.order.get(name, self._number) >= self._number:
             return None
@@ -192,19 +207,25 @@ class _Callees:
         return self._reader.computations.keys()
 
     def read_earlier(self) -> None:
-        """Read the bodies of all earlier computations."""
+        """Read the bodies of all computations before the caller, in text order."""
         for name in islice(self._reader.computations, self._number):
             self._reader.computations[name].body  # noqa: B018  (reads it)
 
     def read_inline(self, at: int, stem: str) -> Computation:
-        """Return the computation whose brace opens at `at`, nested in the instruction `stem`."""
+        """Read a computation that is written inside an instruction, in place of a name.
+
+        `at` is the offset of its `{`; its name begins with `stem`, the instruction's name.
+        """
         return self._reader.read_inline(at, stem, self._number)
 
-    def stand_in(
-        self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
+    def missing_computation(
+        self, name: str, parameter_types: Sequence[Type], result_type: Type, at: tuple[int, int]
     ) -> Computation | None:
-        """Return a stand-in for a missing computation; `None` if the text is a whole module."""
-        return self._reader.stand_in(name, takes, returns, at)
+        """Return a computation without instructions, in place of one that the text lacks.
+
+        See `_ModuleReader.missing_computation`.
+        """
+        return self._reader.missing_computation(name, parameter_types, result_type, at)
 
 
 class _ModuleReader:
@@ -221,7 +242,7 @@ class _ModuleReader:
         self._notes: list[Diagnostic] = []
 
     def read(self, at: int, *, strict: bool) -> tuple[Module, int]:
-        """Return the module that begins at `at`, and its end."""
+        """Read the module that begins at offset `at`; return it and its end."""
         source, text = self._source, self._source.text
         begin = at = skip(text, at)
         name, header, preamble = "", -1, slice(0)
@@ -256,7 +277,10 @@ class _ModuleReader:
         return module, at
 
     def _add(self, sections: list[Section]) -> Computation:
-        """Register the computations of sections, whose bodies are read later; return the entry."""
+        """Create the computations of sections, whose bodies are read on first use.
+
+        Return the entry.
+        """
         entry: Section | None = None
         for number, section in enumerate(sections):
             if section.name in self.computations:
@@ -276,7 +300,10 @@ class _ModuleReader:
         return self.computations[(entry or sections[-1]).name]
 
     def _read_all(self) -> dict[str, Computation]:
-        """Read all bodies; return the computations by name, each after those nested in it."""
+        """Read all bodies.
+
+        Return the computations by name, each after those written inside its instructions.
+        """
         computations: dict[str, Computation] = {}
         for name, computation in self.computations.items():
             computation.body  # noqa: B018  (reads it)
@@ -294,7 +321,11 @@ class _ModuleReader:
             fail("nested too deeply", self._source, section.start, section.body)
 
     def read_inline(self, at: int, stem: str, number: int) -> Computation:
-        """Return the computation whose brace opens at `at`, nested in the instruction `stem`."""
+        """Read a computation that is written inside an instruction, in place of a name.
+
+        `at` is the offset of its `{`; its name begins with `stem`. `number` is the index of the
+        section with the instruction.
+        """
         end = closing(self._source, at)
         if self._inline_depth >= _INLINE_DEEPEST:
             fail("computations are nested too deeply", self._source, at)
@@ -308,34 +339,36 @@ class _ModuleReader:
         computation = self._inlined[name] = TextComputation(self._source, section, body)
         return computation
 
-    def stand_in(
-        self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
+    def missing_computation(
+        self, name: str, parameter_types: Sequence[Type], result_type: Type, at: tuple[int, int]
     ) -> Computation | None:
-        """Return a stand-in for a computation that a part of a module calls but does not contain.
+        """Return a computation without instructions, in place of one that a part of a module lacks.
 
-        Callers of one name with equal types get the same stand-in. The result is `None` in a whole
-        module.
+        It has parameters of the types `parameter_types` and a result of type `result_type`. Callers
+        of one name with equal types get the same object. The result is `None` in a whole module.
         """
         if not self._is_part:
             return None
-        key = name, tuple(takes), returns
+        key = name, tuple(parameter_types), result_type
         known = self._stand_ins.get(key)
         if known is None:
             new = unused(name, self.order, self._counts)
-            known = missing.stand_in(new, takes, returns, self._source, at)
+            known = missing.missing_computation(new, parameter_types, result_type, self._source, at)
             self._stand_ins[key] = self._inlined[new] = known
             message = f"computation `{name}` is not in the text: nothing is known of what it does"
             self._notes.append(Diagnostic(message, Span(self._source, *at), severity="note"))
         return known
 
     def _read_instruction(self, at: int) -> Module:
-        """Return a module with one computation, of the instructions from `at` on.
+        """Return a module with one computation, whose instructions begin at `at`.
 
-        The text has no computation. Undefined operands with a type become parameters.
+        The text has no header of one.
+
+        Undefined operands with a type become parameters.
         """
         source, text = self._source, self._source.text
         if not (instruction.START.match(text, at) or type_end(source, at) > at):
-            explain(source, at)
+            refuse_other_format(source, at)
         scope = Scope("_", free_parameters=True)
         reader = instruction.InstructionReader(
             source,
@@ -369,7 +402,7 @@ def _line(computation: Computation) -> int:
 
 
 def _has_inline(text: str, start: int, end: int, printed: bool) -> bool:
-    """May a computation be nested in an instruction between `start` and `end`?
+    """May an instruction between `start` and `end` contain the text of a computation?
 
     Names of such computations are known only after all bodies are read. In XLA's printed form
     (`printed`) every instruction has one indented line and one ` = `. If there are more ` = ` than

@@ -56,7 +56,10 @@ _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 
 
 def fail(message: str, where: Source | str, start: int, end: int | None = None) -> NoReturn:
-    """Raise a `ParseError` about `[start, end)` of `where`; without `end`, about one character."""
+    """Raise a `ParseError` about the text `[start, end)` of `where`.
+
+    Without `end`, the error is about one character.
+    """
     source = Source("<text>", where) if isinstance(where, str) else where
     stop = start + 1 if end is None else end
     size = len(source.text)
@@ -76,7 +79,7 @@ def refuse_elided(source: Source, at: int) -> None:
 
 
 def found(text: str, at: int) -> str:
-    """Return the word or character at `at` for a message, shortened."""
+    """Return the word or character at offset `at`, shortened, for a message `found …`."""
     if at >= len(text):
         return "the end of the text"
     word = re.compile(r"[\w.%-]{1,40}").match(text, at)
@@ -85,7 +88,7 @@ def found(text: str, at: int) -> str:
 
 
 def skip(text: str, at: int) -> int:
-    r"""Return the offset of the first character from `at` on outside of spaces and comments.
+    r"""Return the offset of the first character from `at` on outside of white space and comments.
 
     >>> skip("  /* a */ // b\n c", 0)
     16
@@ -209,8 +212,8 @@ def type_end(source: Source, at: int) -> int:
 # Splitting of attribute lists of instructions, headers and nested groups; errors with offsets.
 #
 # The meaning of attributes does not matter here: a value ends at the first comma outside of
-# brackets and strings. Offsets count from the start of the given text; `moved` converts them to
-# offsets in the file.
+# brackets and strings. Offsets count from the start of the given text; `error_in_source` converts
+# them to offsets in the file.
 
 
 Attribute = tuple[str, str, int]
@@ -220,7 +223,7 @@ _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
 
 def _nested(depth: int) -> str:
-    """Return a regular expression of `{…}` with at most `depth` more levels of braces inside.
+    """Return a regular expression of a group `{…}` that contains at most `depth` levels of groups.
 
     Brackets in strings do not count.
     """
@@ -247,8 +250,11 @@ _SPACE_OR_COMMENT: Final = pattern(r"(?:\s+|/\*.*?\*/)*", re.DOTALL)
 _CLOSES: Final = {"}": "{", ")": "(", "]": "["}
 
 
-def moved(error: ParseError, source: Source, base: int) -> ParseError:
-    """Return `error`, raised about the part of `source` from `base` on, with its position there."""
+def error_in_source(error: ParseError, source: Source, base: int) -> ParseError:
+    """Return `error`, which has an offset in a part of a text, with its position in `source`.
+
+    The part begins at offset `base` of `source`.
+    """
     span = error.span
     placed = (
         Span(source, base, base)
@@ -376,7 +382,9 @@ def shortened(text: str, limit: int = 40) -> str:
 
 
 def near(name: str, known: Iterable[str], most: int = 2) -> str | None:
-    """Return the name in `known` nearest to `name`, within edit distance `most`; else `None`.
+    """Return the name in `known` with the least edit distance from `name`.
+
+    `None` if it exceeds `most`.
 
     >>> near("dimension", ["dimensions", "to_apply"])
     'dimensions'

@@ -1,4 +1,4 @@
-"""Names in one computation while it is read, and substitutes for missing computations."""
+"""Names in one computation while it is read, and computations in place of missing ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ _MOST: Final = 3000
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar to `name`; `None` if none is similar.
+    """Return the name in `known` that is most similar to `name`, for a suggestion.
+
+    `None` if none is similar.
 
     >>> nearest("fusion.12", ["fusion.1", "add.12", "fusion.112"])
     'fusion.112'
@@ -91,7 +93,7 @@ class Scope:
         self._counts: Counter[str] | None = None
 
     def add(self, ins: Instruction, *, is_root: bool = False) -> None:
-        """Add an instruction; its name must be new."""
+        """Add an instruction, whose name must be new; with `is_root`, it becomes `root`."""
         self.by_name[ins.name] = ins
         if isinstance(ins.op, Parameter):
             self.parameters.append(ins)
@@ -113,7 +115,7 @@ class Scope:
         return unused(f"{stem}.anon", self.by_name, self._counts)
 
     def unknown(self, name: str, source: Source, at: int, end: int, start: int) -> NoReturn:
-        """Raise an error: no operand named `name` is defined before `start`.
+        """Raise an error about an operand that is not defined before the instruction.
 
         Args:
             name: The unknown name.
@@ -213,7 +215,7 @@ _TRUTH: Final = TensorType(ELEMENT_TYPES["pred"], ())
 _COMBINERS: Final = ("reduce", "reduce_window", "scatter", "all_reduce", "reduce_scatter")
 
 OPCODE: Final = "missing-computation"
-"""Opcode of the root of a stand-in for a missing computation."""
+"""Opcode of the root of a computation that `missing_computation` returns."""
 
 
 def signature_of_callee(
@@ -258,19 +260,24 @@ def _scalar(type: Type) -> Type:
     return TensorType(type.element, ()) if isinstance(type, TensorType) else type
 
 
-def stand_in(
-    name: str, takes: Sequence[Type], returns: Type, source: Source, at: tuple[int, int]
+def missing_computation(
+    name: str,
+    parameter_types: Sequence[Type],
+    result_type: Type,
+    source: Source,
+    at: tuple[int, int],
 ) -> Computation:
-    """Return a stand-in: a computation with these types, whose body is missing.
+    """Return a computation without instructions, in place of one that the text lacks.
 
-    `at` is the position of its name in the source.
+    It has parameters of the types `parameter_types` and a result of type `result_type`. `at` has
+    the start and end of its name in `source`.
     """
     parameters = [
         TextInstruction(f"p{k}", type, Parameter(k), (), (), (), "", (), source, *at)
-        for k, type in enumerate(takes)
+        for k, type in enumerate(parameter_types)
     ]
     root = TextInstruction(
-        "result", returns, UnknownOp(OPCODE), tuple(parameters), (), (), "", (), source, *at
+        "result", result_type, UnknownOp(OPCODE), tuple(parameters), (), (), "", (), source, *at
     )
     every = (*parameters, root)
     body = Body(every, tuple(parameters), root)

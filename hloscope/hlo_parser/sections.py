@@ -83,7 +83,10 @@ def header_name(source: Source, at: int) -> tuple[str, int]:
 
 
 def printed_header_end(text: str, at: int) -> int | None:
-    """Return the end of the attributes from `at` if XLA printed them in one line, else `None`."""
+    """Return the end of the attributes of a module at `at`, if XLA printed them in one line.
+
+    Otherwise return `None`.
+    """
     end = text.find("\n", at)
     line = text[at:end]
     plain = (
@@ -165,7 +168,10 @@ def _careful_sections(source: Source, at: int, sections: list[Section]) -> int:
 
 
 def _printed_sections(text: str, at: int, sections: list[Section]) -> int:
-    """Append the computations in printed form from `at`; return the offset after them."""
+    """Append the computations from `at` that are in XLA's printed form.
+
+    Return the offset after them.
+    """
     match = _PRINTED.match
     while part := match(text, at):
         entry, name = part.group(1, 2)
@@ -257,11 +263,11 @@ ShapeIndex: TypeAlias = tuple[int, ...]
 
 
 class Aliasing(NamedTuple):
-    """One entry of an aliasing: a buffer, and the part of the result that takes its memory.
+    """One entry of an aliasing: a part of an input, and the part of the result in its memory.
 
     Attributes:
         output: Shape index of the part of the result; `None` for a buffer donor.
-        taken: Index of the parameter or operand.
+        taken: Index of the parameter or operand whose memory is used.
         inside: Shape index of the part of that parameter or operand.
     """
 

@@ -42,7 +42,7 @@ _WORDS: Final = {
 
 
 class Signature(Struct, frozen=True):
-    """Operand and result kinds of an opcode.
+    """Kinds of operands and of the result that an opcode accepts, as named in `opcodes`.
 
     Attributes:
         operands: Kinds of the required operands.
@@ -115,7 +115,10 @@ def _wrong(type_: Type, kind: str) -> str:
 
 
 PAIRED: Final = ("all_gather", "collective_permute")
-"""Ops whose start op has the type (operand, result, …), where one operand is not in a tuple."""
+"""Ops whose start op has a tuple type (operand, result, …).
+
+A single operand is an element of that tuple itself; several operands are a tuple in it.
+"""
 
 
 # Cached, as each instruction that is checked needs it; op classes are few.
@@ -156,7 +159,7 @@ def signature(op: Op) -> Signature | None:
 
 
 _NO_LAYOUT: Final = ("select", "clamp")
-"""Element-wise ops whose result does not have the layout of the first operand."""
+"""Element-wise ops whose result does not get the layout of the first operand."""
 
 
 def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, ...]) -> Type:
@@ -186,21 +189,21 @@ def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, 
     first = operands[0] if operands else None
     if isinstance(op, Transpose) and isinstance(first, TensorType):
         return _with_layout(type_, _permuted(first, op.permutation))
-    if _is_like_first(op) and isinstance(first, TensorType):
+    if _has_first_layout(op) and isinstance(first, TensorType):
         return _with_layout(type_, first.layout)
     return type_
 
 
-def _is_like_first(op: Op) -> bool:
-    """Does the op's result have the layout of the first operand?"""
+def _has_first_layout(op: Op) -> bool:
+    """Does the result of an op whose text omits the type get the layout of the first operand?"""
     if isinstance(op, Elementwise):
         return op.name not in _NO_LAYOUT
     opcode = OPCODES.get(type(op))
-    return opcode is not None and SPELLINGS[opcode].like_first
+    return opcode is not None and SPELLINGS[opcode].has_first_layout
 
 
 def _as_dynamic(type_: TensorType, operands: tuple[Type, ...]) -> TensorType:
-    """Return `type_` with a dimension dynamic if an operand has the same size there, but dynamic.
+    """Return `type_` with each dimension dynamic that is dynamic in an operand, with equal size.
 
     Source: XLA `ShapeInference::InferElementwiseBinaryOpShape`.
     """
@@ -222,7 +225,7 @@ def _with_layout(type_: Type, layout: Layout | None) -> Type:
 
 
 def _permuted(operand: TensorType, permutation: tuple[int, ...]) -> Layout:
-    """Return the layout of a transpose's result with which the transpose is a bitcast."""
+    """Return the layout of a transpose's result with which the transpose moves no bytes."""
     layout = operand.layout or Layout(tuple(range(operand.rank - 1, -1, -1)))
     place = {old: new for new, old in enumerate(permutation)}
     return replace(layout, minor_to_major=tuple(place[d] for d in layout.minor_to_major))

@@ -7,13 +7,13 @@ from typing import Any, Final, TypeAlias
 
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.literals import HloLiteral
-from hloscope.hlo_parser.metadata import written as meant
+from hloscope.hlo_parser.metadata import written as written_text
 from hloscope.hlo_parser.opcodes import COMMON, GROUPS, OPCODES, SPELLINGS, Attribute, Spelling
 from hloscope.hlo_parser.scanner import (
     NAME,
     Attribute as Part,
+    error_in_source,
     fail,
-    moved,
     near,
     split_attributes,
     without_comments,
@@ -45,14 +45,20 @@ Pairs: TypeAlias = tuple[tuple[str, str], ...]
 """Attributes that are stored as text: pairs (name, text)."""
 
 Read: TypeAlias = tuple[Op, tuple[str, ...], tuple[str, ...], Pairs]
-"""Op, names of called computations, names of control predecessors, other attributes as text."""
+"""What the text of an instruction besides type and operands means.
+
+Op, names of called computations, names of control predecessors, attributes without a field as text.
+"""
 
 _COMMON: Final = pattern(rf",\s*(?:{'|'.join(map(re.escape, COMMON))})\s*=")
 Built: TypeAlias = tuple[Op, tuple[str, ...], Pairs]
 
 _MEMO: Final[dict[tuple[str, str, str], Built]] = {}
 _MOST: Final = 1 << 13
-"""Maximum entries of the cache; a full cache is emptied.  11 MB of HLO have 1,806 texts of ops."""
+"""Maximum entries of the cache of ops, which is then emptied.
+
+11 MB of HLO have 1,806 texts of ops.
+"""
 _LONG: Final = 200
 """Maximum characters of a literal that is cached."""
 _SUGAR: Final = pattern(r"(.+)-(start|update|done)")
@@ -71,7 +77,10 @@ _NO_STEPS: Final = {
     "recv": ("start", "update"),
     "send": ("start", "update"),
 }
-"""Steps that do not exist for ops whose asynchronous forms are opcodes of their own."""
+"""Steps (`start`, `update`, `done`) that an opcode does not have.
+
+Its asynchronous forms are opcodes of their own.
+"""
 
 
 def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
@@ -136,13 +145,13 @@ def is_opcode(opcode: str) -> bool:
     >>> is_opcode("add"), is_opcode("all-gather-start"), is_opcode("sclie")
     (True, True, False)
     """
-    return opcode in SPELLINGS or _sugared(opcode) is not None
+    return opcode in SPELLINGS or _asynchronous_parts(opcode) is not None
 
 
-def _sugared(opcode: str) -> tuple[str, str] | None:
-    """Return base opcode and step of an asynchronous opcode: `all-gather`, `start`.
+def _asynchronous_parts(opcode: str) -> tuple[str, str] | None:
+    """Split an asynchronous opcode into base opcode and step: `all-gather`, `start`.
 
-    That is the result for `all-gather-start`; for other opcodes it is `None`.
+    The result is `None` for other opcodes.
     """
     found = _SUGAR.fullmatch(opcode)
     if found is None or found[1] not in SPELLINGS or _SUGAR.fullmatch(found[1]):
@@ -152,7 +161,7 @@ def _sugared(opcode: str) -> tuple[str, str] | None:
 
 
 def is_impossible(opcode: str) -> bool:
-    """Is `opcode` an asynchronous step that its base op does not have?
+    """Is `opcode` a step that its base opcode does not have, such as `all-gather-update`?
 
     >>> is_impossible("recv-start"), is_impossible("recv-done"), is_impossible("mystery-start")
     (True, False, False)
@@ -182,7 +191,7 @@ def _read_common(parts: list[Part], text: str) -> tuple[tuple[str, ...], Pairs]:
         if name == "control-predecessors":
             predecessors = read_calls(value)
         else:
-            extras.append((name, meant(name, value)))
+            extras.append((name, written_text(name, value)))
     return predecessors, tuple(extras)
 
 
@@ -190,7 +199,7 @@ def _build(opcode: str, parts: list[Part], text: str, inside: str) -> Built:
     spelling = SPELLINGS.get(opcode)
     if spelling is not None:
         return _build_plain(spelling, parts, text, inside)
-    sugared = _sugared(opcode)
+    sugared = _asynchronous_parts(opcode)
     if sugared is None:
         hint = near(opcode, SPELLINGS, 3)
         also = f"; did you mean `{hint}`?" if hint else ""
@@ -270,7 +279,12 @@ def _make(
 def _first_fields(
     spelling: Spelling, given: dict[str, tuple[str, int]], text: str, inside: str
 ) -> dict[str, Any]:
-    """Return the op's fields that are not attributes; check conditions between attributes."""
+    """Return the op's fields that the text in parentheses sets.
+
+    Check conditions between attributes.
+
+    `given` has value and offset of each attribute, `inside` is the text in parentheses.
+    """
     if spelling.op is Parameter:
         if not inside.strip().isdecimal():
             fail(f"expected a parameter number, found `{inside}`", inside, 0, len(inside))
@@ -296,22 +310,25 @@ def _read_value(attribute: Attribute, written: str, text: str, at: int) -> Any:
     except ParseError as error:
         base = text.index("=", at) + 1
         base += len(text[base:]) - len(text[base:].lstrip())
-        raise moved(error, Source("<attributes>", text), base) from None
+        raise error_in_source(error, Source("<attributes>", text), base) from None
 
 
 # ----------------------------------------------------------------------------------- writing
 
 CALL: Final = "\0"
-"""Placeholder for the next called computation in the texts of `template`."""
+"""Placeholder for the next called computation in the texts that `template` returns."""
 
 Template: TypeAlias = tuple[str, tuple[str, ...]]
-"""Opcode, and the texts of the attributes."""
+"""Opcode, and the texts of the attributes with `CALL` for each called computation."""
 
 _TEMPLATES: Final[dict[tuple[type[Op], Op, int], Template]] = {}
 
 
 def template(op: Op, calls: int) -> Template:
-    """Return the opcode and the attribute texts of an op that calls `calls` computations."""
+    """Return the opcode and the attribute texts of an op that calls `calls` computations.
+
+    Each called computation is a placeholder `CALL`.
+    """
     # Cached: printing a dump repeats a few hundred ops thousands of times.
     key = (type(op), op, calls)
     known = _TEMPLATES.get(key)
@@ -361,7 +378,7 @@ def _write(op: Op, calls: int) -> Template:
 def _write_attribute(
     op: Op, attribute: Attribute, settings: dict[str, str], calls: int
 ) -> str | None:
-    """Return the text of one attribute; `None` if it is omitted.
+    """Return the text of one attribute; `None` if HLO text omits it.
 
     If the attribute is in `settings`, it is removed from there.
     """
@@ -414,28 +431,37 @@ CALLING: Final = frozenset(
     if row.callees
     for opcode in (base, f"{base}-start", f"{base}-update", f"{base}-done")
 )
-"""Opcodes with attributes that may contain the name of a computation."""
+"""Opcodes with attributes whose values may be names of computations."""
 HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
-"""Opcodes with a text other than operands in parentheses."""
+"""Opcodes whose parentheses contain a text that is not a list of operands."""
 
 
 TextPairs: TypeAlias = tuple[tuple[str, str], ...]
 Calls = tuple[Any, ...]
-"""Called computations: an `int` is an index into the removed names, a `str` is a name."""
+"""Called computations of a cached op.
+
+An `int` is an index into the names that `take_callees` removed, a `str` is a name.
+"""
 
 Variant = tuple[Op, Calls, tuple[Any, ...], TextPairs]
-"""Op, called computations, names of control predecessors, other attributes as text."""
+"""A cached op: op, called computations, names of control predecessors, other attributes.
+
+The other attributes, those without a field in the op, are text.
+"""
 
 
-def _unadorned(opcode: str, inside: str) -> Variant | None:
-    """Return `read_op`'s result for a parameter or constant without attributes; else `None`."""
+def _without_attributes(opcode: str, inside: str) -> Variant | None:
+    """Return what `read_op` returns for a parameter or constant without attributes; else `None`.
+
+    `inside` is the text in the parentheses.
+    """
     if opcode == "constant":
         return Constant(HloLiteral(inside.strip())), (), (), ()
     return (Parameter(int(inside)), (), (), ()) if inside.isdecimal() else None
 
 
 class Types(dict[str, Type]):
-    """Types by their text; a missing type is read and added."""
+    """Cache of types by their text; looking up an unknown text reads it."""
 
     def __missing__(self, text: str) -> Type:
         type_ = self[text] = parse_type(without_comments(text))
@@ -443,9 +469,10 @@ class Types(dict[str, Type]):
 
 
 class Variants(dict[str | tuple[str, str], Variant]):
-    """Ops of one opcode, by their attributes without computation names; missing ones are added.
+    """Ops of one opcode by the text of their attributes; looking up an unknown text reads it.
 
-    If the parentheses contain other text than operands, the key is a pair with that text.
+    Names of computations in the text are placeholders. If the parentheses contain another text than
+    operands, the key is a pair with that text.
     """
 
     def __init__(self, opcode: str) -> None:
@@ -456,7 +483,7 @@ class Variants(dict[str | tuple[str, str], Variant]):
         opcode = self._opcode
         attributes, *inside = (key,) if isinstance(key, str) else key
         if inside and not attributes and "/" not in inside[0]:
-            common = _unadorned(opcode, inside[0])
+            common = _without_attributes(opcode, inside[0])
             if common is not None:
                 self[key] = common
                 return common
@@ -474,11 +501,15 @@ class Variants(dict[str | tuple[str, str], Variant]):
 
 
 Head = tuple[Type, Variants, bool, bool]
-"""Type, ops of the opcode, whether they may call, whether their parentheses contain operands."""
+"""What the text `f32[2]{0} add` before an instruction's parentheses means.
+
+Type, cache of ops of the opcode, whether they may call computations, whether the parentheses
+contain operands.
+"""
 
 
 class Heads(dict[str, Head]):
-    """Beginnings of instructions, `f32[2]{0} add`, by their text; missing ones are added."""
+    """Cache of `Head` by the text `f32[2]{0} add`; looking up an unknown text reads it."""
 
     def __init__(self, types: Types) -> None:
         super().__init__()
@@ -496,10 +527,10 @@ class Heads(dict[str, Head]):
 
 
 class Tails(set[str]):
-    """Texts after metadata that contain only attributes which are stored as text."""
+    """Texts after an instruction's metadata that contain only attributes without a field."""
 
     def accept(self, text: str) -> bool:
-        """Does `text` contain only attributes that are stored as text?"""
+        """Does `text` contain only attributes that are stored as text, in no field of the op?"""
         if text in self:
             return True
         try:
@@ -513,7 +544,9 @@ class Tails(set[str]):
 
 
 def take_callees(attributes: str) -> tuple[str, list[str]]:
-    r"""Return attributes with computation names replaced by numbered placeholders, and the names.
+    r"""Replace the names of computations in attributes by numbered placeholders.
+
+    Return the new text, and the names.
 
     >>> take_callees(", condition=%c, body=%b")
     (', condition=\x000, body=\x001', ['c', 'b'])

@@ -36,7 +36,7 @@ _LAYOUT_PART: Final = pattern(r"([A-Z#*]+)(?=\()")
 _T = TypeVar("_T")
 _DEEPEST_BRIEF: Final = 16
 _BRIEF_IN_ALL: Final = 4
-"""Maximum number of types in all nested tuples together, per element that a tuple may show."""
+"""Maximum number of types in a short text, nested tuples included, per unit of `most`."""
 
 # Cached, as each instruction needs it; equal texts give one object, so comparisons are by identity
 # first.
@@ -281,6 +281,8 @@ def _read_ints(text: str, part: str, at: int) -> Dims:
 def spell(value: object, form: str = "") -> str:
     """Return the text of a type without its layout; for other values, `str(value)`.
 
+    `form` is ignored.
+
     >>> spell(parse_type("f32[2]{0}"))
     'f32[2]'
     """
@@ -322,7 +324,7 @@ def print_type(type_: Type, *, layout: bool = True) -> str:
 
 
 def print_array(type_: TensorType, layout: bool = True) -> str:
-    """Return the text of an array type as XLA writes it."""
+    """Return the text of an array type as XLA writes it, with its layout if `layout` is true."""
     if type_.bounds:
         sizes = ",".join(
             str(size) if size is not None else "?" if bound is None else f"<={bound}"
@@ -371,7 +373,7 @@ def brief_type(type_: Type, most: int = 8, *, layout: bool = False) -> str:
 
 
 class _Brief:
-    """Prints the short text of one type, with a maximum of types in it."""
+    """Prints the short text of one type, in which at most a given number of types occurs."""
 
     def __init__(self, most: int, layout: bool) -> None:
         self._most, self._layout = most, layout
@@ -391,9 +393,9 @@ class _Brief:
 
 
 def brief_list(items: Sequence[_T], name: Callable[[_T], str], most: int = 8) -> str:
-    """Return the names of the items, separated by commas.
+    """Return the names of the items, separated by commas, with `…` if there are more than `most`.
 
-    Of more than `most` items, only the first ones and the last one are included.
+    Then only the first ones and the last one are included.
     """
     if len(items) <= most:
         return ", ".join(map(name, items))

@@ -22,7 +22,7 @@ from hloscope.support.lazy import pattern
 
 
 class Kind(Struct, frozen=True):
-    """A grammar of values: the function that reads a text, and the function that prints a value."""
+    """A grammar of attribute values: a function that reads a text, and one that prints a value."""
 
     read: Callable[[str], Any]
     write: Callable[[Any], str]
@@ -62,7 +62,7 @@ def write_bool(value: bool) -> str:
 
 
 def one_of(*words: str) -> Kind:
-    """Return the grammar of one of `words`."""
+    """Return the grammar whose values are the words `words`."""
 
     def read(text: str) -> str:
         if text not in words:
@@ -73,7 +73,10 @@ def one_of(*words: str) -> Kind:
 
 
 def caseless(*words: str) -> Kind:
-    """Return the grammar of one of `words` in any letter case, which the value keeps."""
+    """Return the grammar whose values are `words` in any letter case.
+
+    A value is stored as written.
+    """
     known = one_of(*words)
 
     def read(text: str) -> str:
@@ -84,9 +87,9 @@ def caseless(*words: str) -> Kind:
 
 
 def renamed(names: dict[str, str]) -> Kind:
-    """Return the grammar of a word that has another name in the op than in HLO.
+    """Return the grammar of words that have another name in StableHLO than in HLO.
 
-    `names` has the op's name by HLO's name.
+    `names` has the name in the op's field by the name in HLO.
     """
     back = {value: key for key, value in names.items()}
 
@@ -208,7 +211,7 @@ def read_first_dim(text: str) -> int:
 
 
 def write_same(pair: Dims) -> str:
-    """Return the text `{1}` for (1, 1): in HLO one dimension stands for both."""
+    """Return the text `{1}` for (1, 1): HLO has one dimension for both operands."""
     if pair[0] != pair[1]:
         raise UnsupportedError("HLO text has no different split and concat dimensions")
     return f"{{{pair[0]}}}"
@@ -445,9 +448,9 @@ def write_precisions(words: tuple[str, ...]) -> str:
 
 
 def read_call(text: str) -> tuple[str, ...]:
-    """Return the name of one computation as a tuple.
+    """Return the name of the one computation that the text names, as a tuple of one.
 
-    For a computation nested in the text, `{…}`, its text takes the place of the name.
+    A text `{…}`, a computation written in place of a name, is returned itself.
     """
     return (text.removeprefix("%"),)
 

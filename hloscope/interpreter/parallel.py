@@ -40,7 +40,7 @@ OUTFEED: Final = "outfeed"
 MOST_PROCESSES: Final = 1 << 12
 """Maximum number of processes of a grid; each one is a thread."""
 _MOST_NAMED: Final = 8
-"""Maximum number of processes that a message names; further ones are omitted."""
+"""Maximum number of processes that a message names; further processes are omitted."""
 
 Id = tuple[int, int]
 """Identity of a process: the numbers of its replica and its partition, from 0."""
@@ -53,7 +53,7 @@ class _Abandoned(BaseException):
 
 
 class Wait(NamedTuple):
-    """What a process waits for.
+    """The condition for which a process waits.
 
     Attributes:
         ins: The instruction at which the process waits.
@@ -66,8 +66,8 @@ class Wait(NamedTuple):
     is_over: Callable[[], bool]
 
 
-class _Meeting(Struct, eq=False):
-    """A collective that some members of a group have reached, but not all.
+class _Rendezvous(Struct, eq=False):
+    """A collective operation that some members of a group have reached, and for which they wait.
 
     Attributes:
         ins: Instruction of the first member that reached it.
@@ -104,7 +104,7 @@ class Process:
         self.results: tuple[Value, ...] = ()
         self.error: BaseException | None = None
 
-    def meet(
+    def rendezvous(
         self,
         group: Group,
         channel: int,
@@ -112,7 +112,7 @@ class Process:
         values: tuple[Value, ...],
         combine: Callable[[list[tuple[Value, ...]]], Any],
     ) -> Any:
-        """Contribute values to a collective; return its result once all members have contributed.
+        """Give values to a collective, wait for all other members, and return the result.
 
         `combine` is called once, with the values of all members in the order of the group. All
         members get its result.
@@ -127,7 +127,7 @@ class Process:
         key = id(group), channel
         meeting = meetings.get(key)
         if meeting is None:
-            meeting = meetings[key] = _Meeting(ins, {})
+            meeting = meetings[key] = _Rendezvous(ins, {})
         if meeting.ins.op.name != ins.op.name:
             raise EvaluationError(
                 f"process {self.id} is at {_where(ins)}, others of its group at"
@@ -146,11 +146,11 @@ class Process:
         return meeting.result
 
     def post(self, key: Hashable, ins: Instruction, value: tuple[Value, ...]) -> None:
-        """Append values to the queue of `key`, from which `take` gets them; does not wait."""
+        """Append values to the queue `key`, from which `take` removes them; it does not wait."""
         self.grid.mail.setdefault(key, deque()).append((ins, value))
 
     def take(self, key: Hashable, ins: Instruction, what: str) -> tuple[Value, ...]:
-        """Return the oldest values posted under `key`; waits until there are some.
+        """Remove and return the oldest values in the queue `key`; it waits until there are some.
 
         Args:
             key: Key of the queue.
@@ -163,7 +163,7 @@ class Process:
         return mail.popleft()[1]
 
     def _pause(self, wait: Wait) -> None:
-        """Let other processes run until `wait` is over.
+        """Let other processes run until the condition `wait` is true.
 
         Raises:
             EvaluationError: The grid has only this process.
@@ -207,9 +207,9 @@ class Grid:
         self.processes: Final = {
             id: Process(self, id) for id in product(range(replicas), range(partitions))
         }
-        self.meetings: Final[dict[tuple[int, int], _Meeting]] = {}
+        self.meetings: Final[dict[tuple[int, int], _Rendezvous]] = {}
         self.groups: Final[dict[object, dict[Id, tuple[Group, Id | None]]]] = {}
-        """For each op, by process: its group, and a member that the grid lacks, or `None`."""
+        """For each op and process: the group of the process, and a missing member or `None`."""
         self.mail: Final[dict[Hashable, deque[tuple[Instruction, tuple[Value, ...]]]]] = {}
         self.scheduler: Final = _locked()
         self.has_threads = False
@@ -304,7 +304,7 @@ class Grid:
         )
 
     def _check_mail(self) -> None:
-        """Raise an error if values were sent that no process received."""
+        """Raise an error if values were sent that no process has received."""
         left = [ins for mail in self.mail.values() for ins, _ in mail]
         if left:
             names = ", ".join(dict.fromkeys(map(_where, left)))
@@ -312,7 +312,7 @@ class Grid:
 
 
 def _locked() -> Lock:
-    """Return a lock used as a signal: one thread acquires it, another one releases it."""
+    """Return a locked lock, used as a signal: one thread acquires it, another releases it."""
     lock = Lock()
     lock.acquire()
     return lock
@@ -328,13 +328,13 @@ def _release(signal: Lock) -> None:
 
 
 def _where(ins: Instruction) -> str:
-    """Return an instruction and its line as text."""
+    """Return a text that names an instruction and its line."""
     line = f" (line {ins.span.line})" if ins.span is not None else ""
     return f"`{ins.op.name}`{line}"
 
 
 def _names(what: str | Group, me: Id) -> str:
-    """Return the text of what process `me` waits for: `what`, or the group's other members."""
+    """Return a text for what process `me` waits for: `what`, or the group's other members."""
     if isinstance(what, str):
         return what
     others = [str(member) for member in what if member != me]
@@ -350,7 +350,7 @@ def _check_equal_shapes(brought: list[tuple[Value, ...]]) -> None:
 
 
 def process_of(world: World) -> Process:
-    """Return the process of a world; if it has none, that of a new grid of one process."""
+    """Return the process of a world; a world without one gets a new grid of one process."""
     found = world.extra.get(PROCESS)
     if found is None:
         grid = Grid(world.replica + 1, world.partition + 1)
@@ -410,7 +410,7 @@ def run_grid(
 def _job(
     computation: Computation, given: Sequence[Value], world: World, outer: Sequence[Value]
 ) -> Callable[[], tuple[Value, ...]]:
-    """Return a function that runs a computation in the thread of its process."""
+    """Return the function that runs a computation in the thread of its process."""
 
     def job() -> tuple[Value, ...]:
         with limited(world.max_bytes):  # of this thread

@@ -76,7 +76,7 @@ class Region(Protocol):
 
 
 class Refusal:
-    """The kernel of an instruction that cannot be evaluated; it raises `error` when it runs."""
+    """The kernel of an instruction that cannot be evaluated; a call raises `error`."""
 
     __slots__ = ("error",)
 
@@ -89,7 +89,7 @@ class Refusal:
 
 
 class Writing:
-    """A kernel that can write its value to the memory of its first operand.
+    """A kernel that can write its result to the memory of its first operand.
 
     Attributes:
         plain: The kernel that leaves its operands unchanged.
@@ -109,7 +109,7 @@ class Writing:
 
 
 class Moving:
-    """A kernel with regions that may consume its list of operands.
+    """A kernel with regions that can take its operands as a list, and remove values from it.
 
     Attributes:
         run: Function of the regions and a list of operands that nothing else refers to.
@@ -166,15 +166,17 @@ class Site(NamedTuple):
 Maker: TypeAlias = Callable[[Any, Site], Kernel]
 
 MAKERS: Final[dict[type[Op], Maker]] = {}
-"""Function that makes kernels, by the class of the op."""
+"""Functions that make the kernels of an op, by the op's class."""
 LIFTED: Final[set[type[Op]]] = set()
-"""Elementwise ops; their kernels take arrays of any shape."""
+"""Element-wise ops: their kernels accept arrays of any shape."""
 ON_REALS: Final[set[type[Op]]] = set()
 """Ops, apart from elementwise ones, that compute on the real numbers of quantized operands."""
 
 
 class Concern(Enum):
-    """Properties of an instruction's types that most makers ignore; each one has an adapter.
+    """Properties of an instruction's types that most functions in `MAKERS` ignore.
+
+    Each has an adapter.
 
     Adapters are applied in the order of the members.
     """
@@ -187,7 +189,7 @@ class Concern(Enum):
 Adapter: TypeAlias = Callable[[Maker, Instruction], Maker]
 
 ADAPTERS: Final[dict[Concern, Adapter]] = {}
-"""By property, the function that wraps the maker of an instruction whose types have it."""
+"""Function for each property that wraps the makers of instructions whose types have it."""
 FAMILIES: Final = (
     "calls.custom_call",
     "calls.gpu",
@@ -213,13 +215,15 @@ FAMILIES: Final = (
     "ops.transfers",
     "ops.windows",
 )
-"""Modules that register makers.  They load, with numpy, when a kernel is first made."""
+"""Modules that register makers; they and numpy are loaded when a kernel is first made."""
 
 _M = TypeVar("_M", bound=Maker)
 
 
 def evaluates(*ops: type[Op], lifted: bool = False, on_reals: bool = False) -> Callable[[_M], _M]:
-    """Return a decorator that registers a maker for the classes `ops`.
+    """Return a decorator that registers a function that makes the kernels of ops.
+
+    Its arguments are the op and a `Site`; it returns a `Kernel`.
 
     Args:
         ops: Classes of ops.

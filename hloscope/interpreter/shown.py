@@ -29,7 +29,7 @@ from hloscope.support.arrays import ml_dtypes
 
 
 _PER_ELEMENT: Final = 64
-"""Estimated bytes that the text of one element or one bracket takes while it is built."""
+"""Estimated bytes of memory per element, and per bracket, while the text of an array is built."""
 _HALF: Final = {"c64": "f32", "c128": "f64"}
 
 
@@ -67,7 +67,10 @@ def value_text(value: Value, type_: Type, most: int | None = None, spell: Format
 
 
 def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Formatter) -> str:
-    """Return the text of an array; with more than `most` elements, they are replaced by `{…}`."""
+    """Return the text of an array.
+
+    If it has more than `most` elements, they are replaced by `{…}`.
+    """
     shape = value.shape
     head = spell(TensorType(type_.element, shape), "bare")
     if most is not None and text_size(shape) > most:
@@ -81,9 +84,9 @@ def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Formatt
 
 
 def text_size(shape: Sequence[int]) -> int:
-    """Return the number of elements in the text of an array of this shape.
+    """Return the number of elements, or brackets at one depth, in the text of an array.
 
-    If there are more brackets at one depth, their number is returned.
+    The larger number is returned.
 
     >>> text_size((4, 8)), text_size((1000, 0, 8))
     (32, 1000)
@@ -92,7 +95,7 @@ def text_size(shape: Sequence[int]) -> int:
 
 
 def _brackets(shape: Sequence[int]) -> list[int]:
-    """Return the number of brackets in an array's text at each depth below the outermost."""
+    """Return the number of brackets at each depth in an array's text, except the outermost."""
     return [*accumulate(shape[:-1], mul)]
 
 
@@ -142,7 +145,7 @@ def _float_texts(flat: Array, name: str) -> list[str]:
 
 
 FAR: Final = (1 << 64) - 1
-"""Distance, in ULPs, of two different values of which at least one is not finite."""
+"""Distance in ULPs of two different values, if one of them is not finite."""
 
 
 class Difference(Struct, frozen=True, eq=False):
@@ -263,7 +266,7 @@ def ulps(a: Array, b: Array) -> Array:
 
 
 def _ulps(a: Array, b: Array) -> Array:
-    (size_a, minus_a), (size_b, minus_b) = _sized(a), _sized(b)
+    (size_a, minus_a), (size_b, minus_b) = _magnitudes(a), _magnitudes(b)
     low, high = np.minimum(size_a, size_b), np.maximum(size_a, size_b)
     gap = np.where(minus_a == minus_b, high - low, high + low)
     x, y = a.astype(np.float64), b.astype(np.float64)
@@ -271,8 +274,12 @@ def _ulps(a: Array, b: Array) -> Array:
     return np.where((x == y) | (np.isnan(x) & np.isnan(y)), np.uint64(0), gap)
 
 
-def _sized(a: Array) -> tuple[Array, Array]:
-    """Return magnitudes as integers that count the numbers from zero on, and a sign mask."""
+def _magnitudes(a: Array) -> tuple[Array, Array]:
+    """Return magnitudes and signs of floats.
+
+    A magnitude is the number of representable numbers between 0 and the float; the sign is a mask
+    of negative elements.
+    """
     bits = np.ascontiguousarray(a).view(f"u{a.dtype.itemsize}").astype(np.uint64).reshape(a.shape)
     if a.dtype.name == "float8_e8m0fnu":  # it has no sign
         return bits, np.zeros(a.shape, bool)
@@ -298,9 +305,9 @@ def _parts(array: Array) -> tuple[Array, ...]:
 def _difference(
     found: Array, expected: Array, differ: Array, distance: Array, off: Callable[[Any], str]
 ) -> Difference | None:
-    """Return the difference at the worst element marked in `differ`; `None` if none is.
+    """Return the difference at the element marked in `differ` with the largest `distance`.
 
-    `off` makes text of a distance.
+    `off` returns a distance as text. The result is `None` if no element is marked.
     """
     if not differ.any():
         return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         dense_sizes as dense_sizes,
         dense_values as dense_values,
         expanded as expanded,
-        plain as plain,
+        python_value as python_value,
     )
     from hloscope.mlir.definitions import (
         TUPLES as TUPLES,
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
         UnitAttr as UnitAttr,
         Value as Value,
         VerbatimAttr as VerbatimAttr,
+        equality_key as equality_key,
         function_type as function_type,
         illegal as illegal,
-        likeness as likeness,
         plain_name as plain_name,
         resources_of as resources_of,
         string_of as string_of,
@@ -85,9 +85,9 @@ if TYPE_CHECKING:
     from hloscope.mlir.text.form_language import (
         Context as Context,
         Directive as Directive,
+        FormState as FormState,
         Need as Need,
         Part as Part,
-        Reading as Reading,
         compile_form as compile_form,
         lazy_form as lazy_form,
     )

@@ -46,7 +46,7 @@ from hloscope.support.lazy import pattern
 
 
 MOST_SPLAT: Final = 1 << 16
-"""Maximum number of elements of a splat that is expanded; a larger one stays one element."""
+"""Maximum number of elements to which a splat is expanded; a splat with more stays one element."""
 
 _NUMBER: Final = pattern(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
 _WORDS: Final = {"true": 1, "false": 0}
@@ -63,7 +63,9 @@ class MlirLiteral(Literal):
         return super().array(type) if dense is None else to_array(dense)
 
     def _dense(self, type: Type) -> DenseAttr | None:
-        """Return the elements, from the text or from a resource; `None` if the program has neither.
+        """Return the elements as a `dense<…>` attribute, from the text or from a resource.
+
+        The result is `None` if the program has neither.
 
         Raises:
             VerifyError: The resource has more or fewer bytes than the type.
@@ -122,17 +124,19 @@ def _blob(attribute: VerbatimAttr) -> bytes | None:
 _COMPLEX: Final = pattern(r"#complex\.number<:\w+ ([^,]+), ([^,>]+)>( : .*)?")
 
 
-def plain(attribute: Attribute) -> Any:
-    """Return the Python value of an attribute: symbols become names, elements become a `Literal`.
+def python_value(attribute: Attribute) -> Any:
+    """Return the Python value of an attribute.
 
-    >>> plain(DictAttr((("a", ArrayAttr((BoolAttr(True), UnitAttr()))),)))
+    Symbols become their names, `dense<…>` becomes a `Literal`, arrays become lists.
+
+    >>> python_value(DictAttr((("a", ArrayAttr((BoolAttr(True), UnitAttr()))),)))
     {'a': [True, True]}
     """
     match attribute:
         case DictAttr(entries):
-            return {name: plain(value) for name, value in entries}
+            return {name: python_value(value) for name, value in entries}
         case ArrayAttr(elements):
-            return [plain(e) for e in elements]
+            return [python_value(e) for e in elements]
         case DenseArrayAttr(values=values):
             return list(values)
         case IntegerAttr(value) | BoolAttr(value):
@@ -197,9 +201,9 @@ def dense_sizes(attribute: DenseAttr) -> Dims:
 
 
 def expanded(attribute: DenseAttr) -> tuple[int, ...]:
-    """Return the integers of `dense<…>`, those of a splat repeated for all elements.
+    """Return the integers of `dense<…>`, one for each element; those of a splat are repeated.
 
-    A splat of more than `MOST_SPLAT` elements stays one integer.
+    A splat of more than `MOST_SPLAT` elements gives one integer.
     """
     values, number = dense_values(attribute), prod(dense_sizes(attribute))
     if len(values) == 1 and number != 1 and number <= MOST_SPLAT:
@@ -235,8 +239,8 @@ def write(
 ) -> str:
     """Return an attribute as text.
 
-    `type_of` and `inner` write the types and the attributes that are nested in it. Without `typed`,
-    its own `: type` is omitted.
+    `type_of` returns the text of a type, `inner` that of a nested attribute. Without `typed`, the
+    `: type` after the value is omitted.
     """
     if isinstance(attribute, _TYPED):
         text = _untyped(attribute)
@@ -290,7 +294,7 @@ def _simple(attribute: UnitAttr | BoolAttr | SymbolAttr | EnumAttr | VerbatimAtt
 
 
 def entry(name: str, value: Attribute, inner: AttributeText) -> str:
-    """Return a dictionary entry as `name = value`; the name alone for a unit attribute."""
+    """Return the text of a dictionary entry: `name = value`, or `name` for a unit attribute."""
     name = bare_or_quoted(name)
     return name if isinstance(value, UnitAttr) else f"{name} = {inner(value)}"
 
@@ -303,7 +307,10 @@ def float_text(bits: int, type: Type) -> str:
 
 
 def _in_array(attribute: Attribute, inner: AttributeText) -> str:
-    """Return an element of an array as text; the types `i64` and `f64` are implied there."""
+    """Return the text of an attribute that is an element of `[…]`.
+
+    MLIR omits the types `i64` and `f64` of such elements.
+    """
     match attribute:
         case IntegerAttr(value, kind) if kind == I64:
             return str(value)

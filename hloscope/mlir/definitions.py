@@ -70,7 +70,11 @@ class AttributeSlot(Struct, frozen=True):
 
 
 class RegionSlot(Struct, frozen=True):
-    """Definition of a region: its name, whether it may be repeated, whether it is one block."""
+    """Definition of a region of an op.
+
+    Attributes: name of the region; `variadic`: whether it may be repeated; `sized`: whether it must
+    consist of one block.
+    """
 
     name: str
     variadic: bool = False
@@ -271,7 +275,7 @@ It returns false if the attribute is not one of the dialect.
 
 
 class Suggestion(NamedTuple):
-    """Suggested names of values in pretty forms: `%cst` instead of `%0`.
+    """Suggested names of values in printed text: `%cst` instead of `%0`.
 
     Attributes:
         results: Function that returns the names of an op's results, without `%`; a result with an
@@ -314,7 +318,7 @@ class Dialect(Struct, frozen=True):
 
 
 class Older(NamedTuple):
-    """Conversion of the ops of an older dialect to those of its successor.
+    """Conversion of ops of an older dialect to ops of its successor, as of MHLO to StableHLO.
 
     Attributes:
         name: Name of the successor.
@@ -330,7 +334,7 @@ NO_OLDER: Final[Mapping[str, Older]] = {}
 
 
 class Dialects:
-    """Several dialects together, with tables over all of them.
+    """All known dialects together, with the tables of all of them merged.
 
     Attributes:
         named: The dialects by name.

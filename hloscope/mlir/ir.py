@@ -81,12 +81,11 @@ class Operation:
         source: The text that has the op, or `None`.
         start: Offset of the name in the source.
         end: Offset of the end of the name.
-        alike: An object that ops share if the reader found them to be equal, regions included,
+        shared_key: An object that ops share if the reader found them to be equal, regions included,
             apart from names of values and positions. `None` if the reader did not compare.
     """
 
     __slots__ = (
-        "alike",
         "attributes",
         "end",
         "location",
@@ -96,6 +95,7 @@ class Operation:
         "properties",
         "regions",
         "results",
+        "shared_key",
         "source",
         "start",
         "successor_operands",
@@ -130,13 +130,16 @@ class Operation:
         self.start = start
         self.end = end
         self.parent: Block | None = None
-        self.alike: object | None = None
+        self.shared_key: object | None = None
         for region in regions:
             region.parent = self
 
     @property
     def result(self) -> Value:
-        """The only result; raises `ValueError` if the op has another number of results."""
+        """The only result of the op.
+
+        Raises `ValueError` if the op has no or several results.
+        """
         (value,) = self.results
         return value
 
@@ -147,7 +150,10 @@ class Operation:
 
     @property
     def inside(self) -> list[Operation]:
-        """The operations directly in the op's regions, not those nested deeper."""
+        """The operations directly in the op's regions.
+
+        Operations nested in those are not included.
+        """
         return [inner for region in self.regions for block in region.blocks for inner in block]
 
     def walk(self) -> Iterator[Operation]:
@@ -168,7 +174,7 @@ class Operation:
         return f"<{self.name} of {len(self.operands)} operands>"
 
 
-KEPT_TEXT: Final = "hloscope.text"
+UNPARSED_TEXT: Final = "hloscope.text"
 """Name of the property with the whole text of an op, from the op's name on.
 
 Only ops of unknown dialects have it. No attribute of an op can have this name.
@@ -184,7 +190,7 @@ class SourceModule(Operation):
 
 
 class Block:
-    """A block: operations in order, and arguments; `label` is its name in the source."""
+    """A list of operations in order, with arguments; `label` is its name in the source."""
 
     __slots__ = ("arguments", "label", "operations", "parent")
 
@@ -206,7 +212,7 @@ class Block:
 
 
 class Region:
-    """A region: its blocks, of which the first is the entry."""
+    """A list of blocks inside an op; the first block is the entry."""
 
     __slots__ = ("blocks", "parent")
 
@@ -218,7 +224,10 @@ class Region:
 
     @property
     def block(self) -> Block:
-        """The only block; raises `ValueError` if the region has another number of blocks."""
+        """The only block of the region.
+
+        Raises `ValueError` if the region has no or several blocks.
+        """
         (block,) = self.blocks
         return block
 
@@ -230,13 +239,13 @@ def function_type(function: Operation) -> FunctionType | None:
     return known if isinstance(known, FunctionType) else None
 
 
-def likeness(operation: Operation) -> object:
-    """Return a key made of name, properties, attributes and types; equal ops have equal keys.
+def equality_key(operation: Operation) -> object:
+    """Return a key of an op's name, properties, attributes and types; equal keys mean equal ops.
 
     Parts are compared by identity: the tree keeps them alive, and readers share equal ones.
     """
-    if operation.alike is not None:
-        return operation.alike
+    if operation.shared_key is not None:
+        return operation.shared_key
     operands = operation.operands
     return (
         operation.name,
@@ -275,7 +284,9 @@ _USE: Final = pattern(rf"dense_resource<\s*{_NAME}\s*>")
 
 
 class ResourceTable:
-    """Resources of one text; they are parsed when the data of one is first needed.
+    """The resources of one text: named data at its end, which `dense_resource<name>` refers to.
+
+    They are parsed when the data of one is first needed.
 
     Attributes:
         text: The section `{-# … #-}`; empty if the text has none.
@@ -288,7 +299,9 @@ class ResourceTable:
         self._found: dict[str, tuple[int, bytes]] | None = None
 
     def blob(self, attribute: str) -> bytes | None:
-        """Return the data of the resource of `dense_resource<name> : type`; `None` if it is absent.
+        """Return the data of the resource that an attribute names; `None` if the text lacks it.
+
+        `attribute` is the text `dense_resource<name> : type`.
 
         Raises:
             UnsupportedError: The resources are damaged.
@@ -303,7 +316,9 @@ class ResourceTable:
 
 
 def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
-    r"""Return alignment and data of each resource of `builtin`, by name, from a text `{-# … #-}`.
+    r"""Return the alignment in bytes and the data of each resource, by name.
+
+    `text` is a section `{-# … #-}`; only resources of the dialect `builtin` are included.
 
     >>> resources_of('{-# dialect_resources: { builtin: { a: "0x04000000FF" } } #-}')
     {'a': (4, b'\xff')}
@@ -327,7 +342,7 @@ def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
 
 
 def _after(text: str, at: int) -> int:
-    """Return the offset after the bracket that closes the group at `at`, and after a comma."""
+    """Return the offset after the group in brackets at `at`, and after a comma that follows it."""
     found = _CLOSE.match(text, at)
     if found is None:
         raise UnsupportedError("the resources of a module are not understood")

@@ -61,7 +61,10 @@ class Elements(NamedTuple):
 
 
 class _Number(NamedTuple):
-    """How an element is stored: `parts` numbers of a float format or of an integer type."""
+    """How one element is stored: as `parts` numbers, each of a float format or an integer type.
+
+    `parts` is 2 for complex elements, else 1.
+    """
 
     parts: int
     float_name: str
@@ -70,7 +73,7 @@ class _Number(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Number of bytes of one part."""
+        """Number of bytes of one number."""
         return (self.bits + 7) // 8
 
     @property
@@ -109,9 +112,10 @@ def elements(literal: DenseAttr) -> Elements:
 
 
 def _unpacked(raw: bytes | memoryview, count: int) -> bytes | memoryview:
-    """Return one byte for each `i1` of a text that has eight in a byte, lowest bit first.
+    """Expand a packed literal of `i1`, eight elements per byte, to one byte per element.
 
-    MLIR wrote such texts until 2025. Today MLIR reads one byte for up to 8 elements as a splat.
+    `count` is the number of elements. The lowest bit is the first element. MLIR wrote such texts
+    until 2025. Today MLIR reads one byte for up to 8 elements as a splat.
 
     Source: LLVM, `DenseElementsAttr::isValidRawBuffer` before and after that change.
     """
@@ -121,7 +125,9 @@ def _unpacked(raw: bytes | memoryview, count: int) -> bytes | memoryview:
 
 
 def data_size(type: Type) -> int:
-    """Return the size in bytes of all elements of a type; narrow types take a byte each.
+    """Return the size in bytes of all elements of a type.
+
+    An element of under 8 bits takes one byte.
 
     Raises:
         VerifyError: A size is unknown, or the elements are not numbers.
@@ -256,7 +262,7 @@ def _number(element: ElementType) -> _Number | None:
 
 
 def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> bytes | memoryview:
-    """Return the bytes of all `count` elements, or of one if all are equal."""
+    """Return the bytes of all `count` elements of a literal, or of one element if all are equal."""
     if not isinstance(literal, str):
         return literal
     literal = literal.strip()
@@ -278,7 +284,7 @@ def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> byte
 
 
 def _packed(words: Sequence[str], number: _Number) -> bytes:
-    """Return integers as bytes, truncated to the bits of the type."""
+    """Return integers, given as words, as little-endian bytes, truncated to the type's width."""
     mask = (1 << number.bits) - 1
     if number.bits == 1:
         values = [_truth(word.strip()) for word in words]
@@ -309,7 +315,7 @@ def _little(code: str | None, values: Iterable[float], width: int) -> bytes:
 
 
 def _element_text(raw: bytes, number: _Number) -> str:
-    """Return the text of one element; a complex one is in parentheses."""
+    """Return the text of one element, given its bytes; a complex element is in parentheses."""
     step = number.bytes
     starts = [step * part for part in range(number.parts)]
     parts = [int.from_bytes(raw[i : i + step], "little") for i in starts]
@@ -339,7 +345,7 @@ def _strings_text(literal: str | bytes | memoryview, sizes: tuple[int, ...]) -> 
 
 
 def _nested(texts: Sequence[str], sizes: tuple[int, ...]) -> str:
-    """Return the elements' texts in nested brackets, one pair for each list of each dimension."""
+    """Return the elements' texts, in row-major order, in nested brackets: `[[1, 2], [3, 4]]`."""
     if not texts:
         return ""
     for size in reversed(sizes):

@@ -54,7 +54,11 @@ class FusedLoc(Nested, Struct, frozen=True):
 
 
 class LocationTable(Struct):
-    """Named locations of a text: their texts, the parsed ones, and their expanded lengths."""
+    """Named locations (`#loc1 = loc(…)`) of one text.
+
+    `texts` has the text of each name, `known` the parsed locations, `lengths` the length of each
+    text with all aliases expanded.
+    """
 
     texts: dict[str, str] = field(default_factory=dict)
     known: dict[str, Location] = field(default_factory=dict)
@@ -62,7 +66,10 @@ class LocationTable(Struct):
 
 
 class LazyLoc(Struct, frozen=True):
-    """The unparsed text in `loc(…)`, an alias or a location; `resolve_location` parses it."""
+    """An unparsed location: the text in `loc(…)`, an alias or a location.
+
+    `resolve_location` parses it; `table` has the aliases.
+    """
 
     text: str
     table: LocationTable | None = None
@@ -98,7 +105,7 @@ _COMMON: Final = pattern(
 )
 _ESCAPE: Final = pattern(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
 _MOST_NESTING: Final = 200
-_MOST_PLACE: Final = 1 << 32
+_LINE_LIMIT: Final = 1 << 32
 """Exclusive upper limit of line and column numbers."""
 
 
@@ -122,7 +129,7 @@ def resolve_location(location: Location) -> Location:
 
 
 def check_location(text: str) -> None:
-    """Check that a text is a location; all aliases in it count as defined.
+    """Raise an error unless a text is a location; every alias in it counts as defined.
 
     Raises:
         ParseError: The text is not a location.
@@ -132,7 +139,7 @@ def check_location(text: str) -> None:
 
 
 def _define(text: str, table: LocationTable) -> None:
-    """Parse every alias that a text uses, nested ones first, and store it in the table."""
+    """Parse every alias in a location's text, nested ones first, and store it in `table.known`."""
     waiting = _aliases(text)
     open_names: set[str] = set()
     # Depth first: an alias stays on the list until all aliases that it uses are parsed. If it is
@@ -166,7 +173,7 @@ def _define(text: str, table: LocationTable) -> None:
 
 
 def location_names(text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of aliases in a location's text; metadata in `fused<…>` does not count."""
+    """Yield matches of aliases `#name` in a location's text, except inside `fused<metadata>`."""
     at = 0
     while found := _ALIAS.search(text, at):
         at = found.end()
@@ -181,7 +188,7 @@ def _aliases(text: str) -> list[str]:
 
 
 class _Reader:
-    """Parser of one location text whose aliases have been parsed."""
+    """Parser of one location's text, whose aliases have already been parsed."""
 
     def __init__(self, text: str, known: Mapping[str, Location]) -> None:
         self.text = text
@@ -214,8 +221,8 @@ class _Reader:
             raise ParseError(f"expected '{token}' in location")
 
     def number(self) -> int:
-        found = int(self.next()[:20]) if self.kind == "number" else _MOST_PLACE
-        if found >= _MOST_PLACE:
+        found = int(self.next()[:20]) if self.kind == "number" else _LINE_LIMIT
+        if found >= _LINE_LIMIT:
             raise ParseError("expected integer line or column number in location")
         return found
 

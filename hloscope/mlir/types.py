@@ -64,7 +64,7 @@ _MOST_TEXTS: Final = 1 << 16
 
 
 def integer_type(text: str) -> ElementType | None:
-    """Return the integer type that `text` spells; `None` for every other text.
+    """Return the integer type that `text` names, such as `i7` or `ui8`; `None` for any other text.
 
     >>> integer_type("i5"), integer_type("si8").name, integer_type("f32")
     (ElementType('s5'), 'si8', None)
@@ -122,7 +122,7 @@ def type_text(type: Type) -> str:
 
 
 def spell(value: object, form: str = "") -> str:
-    """Return a type for a message, in quotes unless `form` is `bare`.
+    """Return a value for a message: a type as text in quotes, without them if `form` is `bare`.
 
     Other values are returned as `str(value)`.
 
@@ -162,7 +162,7 @@ def _text(type: Type) -> str:
 
 
 def types_text(types: tuple[Type, ...]) -> str:
-    """Return the texts of types, separated by commas."""
+    """Return the texts of types, separated by a comma and a space."""
     return ", ".join(map(type_text, types))
 
 
@@ -267,7 +267,7 @@ def _nested(parameters: list[str], shape: tuple[int, ...]) -> str:
 
 
 def storage_range(signed: bool, bits: int) -> tuple[int, int]:
-    """Return the smallest and the largest integer of a number of bits."""
+    """Return the smallest and the largest integer of `bits` bits, signed or unsigned."""
     if signed and bits:
         return -(1 << bits - 1), (1 << bits - 1) - 1
     return 0, (1 << bits) - 1

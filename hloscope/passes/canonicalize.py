@@ -20,7 +20,7 @@ from hloscope.mlir import (
     Value,
     expanded,
 )
-from hloscope.passes.conversion import dense, shaped, surely_meet
+from hloscope.passes.conversion import always_broadcastable, dense, shaped
 from hloscope.passes.folding import INDEX_FOLDS, fold_integers, known_integers
 from hloscope.passes.framework import GreedyDriver, Pass, Run
 from hloscope.passes.regions import has_branches
@@ -42,9 +42,10 @@ _MOST_ROUNDS: Final = 10
 
 
 def _fold(rewriter: Rewriter, op: Operation, name: str, value: Attribute, type: Type) -> bool:
-    """Replace the only result of `op` by a constant op `name` of that value and type.
+    """Replace the only result of `op` by a constant, and return true.
 
-    With a greedy driver, an equal constant at the front of the scope is used again. Return true.
+    The constant is an op `name` of this value and type. With a greedy driver, an equal constant at
+    the front of the scope is used again.
     """
     key = "shape" if name == "shape.const_shape" else "value"
     driver = rewriter.watcher
@@ -68,7 +69,10 @@ def _owner(value: Value, name: str) -> Operation | None:
 
 
 def _shape(value: Value) -> tuple[int, ...] | None:
-    """Return the sizes in a constant shape value; `None` if the value is not a constant shape."""
+    """Return the sizes in a constant of a shape, such as `shape.const_shape`.
+
+    `None` if `value` is not one.
+    """
     owner = _owner(value, "shape.const_shape")
     given = owner.get("shape") if owner is not None else None
     if not isinstance(given, DenseAttr):
@@ -80,9 +84,10 @@ def _shape(value: Value) -> tuple[int, ...] | None:
 
 
 def _known_extents(value: Value) -> tuple[int | None, ...] | None:
-    """Return the sizes in a constant shape, or of the ranked tensor whose shape the value is.
+    """Return the sizes that a shape value has, as far as they are known; a dynamic size is `None`.
 
-    A dynamic size is `None`; the result is `None` for any other value.
+    The value is a constant, or the shape of a ranked tensor; the result is `None` for any other
+    value.
     """
     source = _owner(value, "shape.shape_of")
     if source is not None:
@@ -119,7 +124,7 @@ def shape_of_known(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
 def constants_last(rewriter: Rewriter, op: Operation) -> bool:
-    """Move constant shape operands after all other operands; the order has no meaning."""
+    """Move constant operands after all others; these ops do not depend on the order."""
     ordered = sorted(op.operands, key=lambda value: _shape(value) is not None)
     if tuple(ordered) == op.operands:
         return False
@@ -205,7 +210,7 @@ def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
     shapes = [shape for v in op.operands if (shape := _known_extents(v)) is not None]
     if len(op.operands) > 1 and len(shapes) != len(op.operands):
         return False
-    if not surely_meet(shapes):
+    if not always_broadcastable(shapes):
         return False
     new = rewriter.create(
         "shape.const_witness",
@@ -220,7 +225,7 @@ def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.assuming")
 def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
-    """Inline the region of `shape.assuming` if its witness is the constant true."""
+    """Replace `shape.assuming` by the operations of its region if its witness is constant true."""
     witness = _owner(op.operands[0], "shape.const_witness")
     if witness is None or witness.get("passing") != BoolAttr(True):
         return False
@@ -394,7 +399,10 @@ def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
 
 
 def merge_blocks(rewriter: Rewriter, scope: Operation) -> int:
-    """Merge each block into its only predecessor, in all regions of `scope`; return the count."""
+    """Merge each block into its only predecessor, in all regions of `scope`.
+
+    Return the number of merges.
+    """
     owners = [each for each in rewriter.walk(scope) if has_branches(each)]
     return sum(_merge_region(rewriter, region) for each in owners for region in each.regions)
 
@@ -404,11 +412,11 @@ def _merge_region(rewriter: Rewriter, region: Region) -> int:
     ends = [end for block in region.blocks if (end := _end(block)) is not None]
     # Predecessor edges are counted once: merging removes the only edge to a block, and moves the
     # edges of its terminator unchanged.
-    led_to = Counter(block for end in ends for block in end.successors)
+    branch_counts = Counter(block for end in ends for block in end.successors)
     gone: set[Block] = set()
     for block in region.blocks:
         # The merged block's terminator is now the end of this one, which may merge again.
-        while block not in gone and (target := _only_target(block, led_to)) is not None:
+        while block not in gone and (target := _only_target(block, branch_counts)) is not None:
             if target is region.blocks[0] or target in gone:
                 break
             branch = _end(block)
@@ -425,14 +433,15 @@ def _end(block: Block) -> Operation | None:
     return block.last if isinstance(block, OpenBlock) else None
 
 
-def _only_target(block: Block, led_to: Counter[Block]) -> Block | None:
-    """Return the target of the `cf.br` that ends a block; `None` if the two cannot be merged.
+def _only_target(block: Block, branch_counts: Counter[Block]) -> Block | None:
+    """Return the target of the `cf.br` that ends a block; `None` if they cannot be merged.
 
-    `led_to` is the number of branches to each block: the target must have no other predecessor.
+    `branch_counts` has the number of branches to each block: the target must have no other
+    predecessor.
     """
     end = _end(block)
     if end is None or end.name != "cf.br" or len(end.successors) != 1:
         return None
     (target,) = end.successors
     is_fit = target is not block and len(target.arguments) == len(end.operands)
-    return target if is_fit and led_to[target] == 1 else None
+    return target if is_fit and branch_counts[target] == 1 else None

@@ -1,4 +1,4 @@
-"""Constant folding: the interpreter computes instructions that depend on no argument.
+"""Constant folding: the interpreter computes the values of instructions that depend on no argument.
 
 Computations are visited after their callers, with a work list: nesting is not limited.
 """
@@ -41,7 +41,7 @@ from hloscope.support.walks import nearest_first
 FOLD_BYTES: Final = 1 << 24
 FOLD_STEPS: Final = 1 << 17
 _MOST_FLOPS: Final = 10**10
-"""Largest number of element operations of all evaluations together: about a second of products."""
+"""Maximum element operations of all evaluations together: about a second of matrix products."""
 
 _PASSIVE: Final = (Parameter, Return)
 
@@ -103,7 +103,7 @@ def fold(
 
 
 def _roots(module: Module) -> tuple[Computation, ...]:
-    """Return the entry and all computations that no instruction calls, such as functions."""
+    """Return the entry, and all computations that no instruction calls, such as functions."""
     if isinstance(module, TreeModule):
         return tuple([c for c in module if isinstance(c, Function)])
     called = {callee for computation in module for ins in computation for callee in ins.calls}
@@ -111,7 +111,7 @@ def _roots(module: Module) -> tuple[Computation, ...]:
 
 
 def _callers_first(roots: Sequence[Computation]) -> Iterator[Computation]:
-    """Yield all computations that the roots call, at any depth, each after one of its callers."""
+    """Yield the roots and the computations that they call, each after one of its callers."""
     return nearest_first(roots, lambda computation: computation.callees)
 
 
@@ -123,9 +123,12 @@ class _Known:
         self.most_steps: Final = limits.max_steps or 0
         self.max_elements: Final = max_elements
         self.values: Final[dict[Instruction, Value]] = {}
-        """Computed values; a tuple, or in HLO a broadcast, still stays an instruction."""
+        """Computed values by instruction.
+
+        The instruction of a tuple, or in HLO of a broadcast, is not replaced by a constant.
+        """
         self.constants: Final[dict[Instruction, Value]] = {}
-        """Values of instructions that are constants in the program."""
+        """Values of the constants of the program, by their instruction."""
         self._pure: Final[dict[Computation, bool]] = {}
 
     def of(self, ins: Instruction) -> Value | None:
@@ -143,7 +146,7 @@ class _Known:
         return found
 
     def visit(self, ins: Instruction) -> None:
-        """Compute and record the value of an instruction, if it is pure and its operands are known.
+        """Compute and store the value of an instruction without effects whose operands are known.
 
         The operands must have been visited before.
         """
@@ -184,7 +187,7 @@ class _Known:
         return all(map(self.is_pure, ins.calls))
 
     def is_pure(self, computation: Computation) -> bool:
-        """Return whether no instruction in the computation, or in those it calls, has an effect."""
+        """Does no instruction in the computation, or in those that it calls, have an effect?"""
         # Loops of one body and reductions of one sum ask for the same computations.
         known = self._pure
         if computation not in known:
@@ -205,10 +208,11 @@ class _Known:
     def _evaluated(
         self, ins: Instruction, read: tuple[Instruction, ...], given: Sequence[Any] = ()
     ) -> Value | None:
-        """Return the value of one instruction; `None` if the interpreter refuses it.
+        """Return the value of one instruction.
 
-        The interpreter also refuses what exceeds a limit. `given` are the values of the
-        instructions `read`, in the same order.
+        `None` if the interpreter refuses it or exceeds a limit.
+
+        `given` has the values of the instructions `read`, in the same order.
         """
         limits = self.limits
         if limits.steps >= self.most_steps:
@@ -224,9 +228,9 @@ class _Known:
 
 
 def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation], set[Instruction]]:
-    """Return the computations and instructions that the results still need after folding.
+    """Return the computations and instructions that results and effects of the folded program need.
 
-    Instructions of known value count as constants: they need no operands.
+    An instruction of known value becomes a constant, which needs no operands.
     """
     computations = set(roots)
     needed: set[Instruction] = set()
@@ -263,13 +267,13 @@ def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation]
 
 
 def _stays_instruction(ins: Instruction, value: Value) -> bool:
-    """Does an instruction of known value stay: a tuple, or an HLO broadcast or `iota`?"""
+    """Does an instruction of known value stay? Tuples do, and in HLO broadcasts and `iota`."""
     is_short = isinstance(ins.op, BroadcastInDim | Iota) and not isinstance(ins, Node)
     return is_short or isinstance(value, tuple)
 
 
 class _Builder:
-    """Builds the folded computations; a called computation is built when it is first requested."""
+    """Builds the folded computations; a called computation is built on first use."""
 
     def __init__(
         self,
@@ -297,10 +301,7 @@ class _Builder:
         )
 
     def of(self, computation: Computation) -> Computation:
-        """Return the folded computation for `computation`.
-
-        Repeated requests return the same object.
-        """
+        """Return the folded form of `computation`, the same object at each call."""
         if isinstance(computation, Function):
             return self.function(computation)
         made = Computation(
@@ -324,7 +325,10 @@ class _Builder:
         return Body(tuple(made), parameters, new[computation.root])
 
     def _instructions(self, ins: Instruction, computation: Computation) -> list[Instruction]:
-        """Return the new instructions for `ins`: a constant, `ins` itself, or a rebuilt copy."""
+        """Return the instructions that replace `ins`.
+
+        These are a constant, `ins` itself, or a copy with new operands.
+        """
         value = self.values.get(ins)
         if value is not None and not _stays_instruction(ins, value):
             if self.is_mlir:

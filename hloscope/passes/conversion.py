@@ -1,4 +1,4 @@
-"""The conversion driver: one traversal replaces every illegal operation, or the pass fails."""
+"""The conversion driver: one traversal replaces every illegal operation, or makes the pass fail."""
 
 from __future__ import annotations
 
@@ -42,14 +42,20 @@ TypeMap: TypeAlias = Callable[[Type], Type]
 """Function that returns the converted type of a type; a legal type is returned unchanged."""
 
 _MARK: Final = "hloscope.between"
-"""Attribute of a temporary cast: the cast is erased once both of its sides are converted."""
+"""Name of the attribute of a temporary cast.
+
+Such a cast is erased once both of its sides are converted.
+"""
 
 _DEEPEST: Final = 64
-"""Largest depth of ops that patterns create for illegal ops; beyond it, the conversion fails."""
+"""Maximum depth of ops that patterns create for illegal ops, which may be illegal themselves.
+
+Beyond it, the conversion fails.
+"""
 
 
 class Conversion(Watcher):
-    """Replaces illegal operations in program order, and illegal operations among the new ones.
+    """Replaces illegal operations in program order, and illegal operations that patterns create.
 
     Args:
         run: The run of the pass; it counts the patterns that apply, and collects errors.
@@ -319,10 +325,11 @@ def concatenated(rewriter: Rewriter, values: Sequence[Value], *, before: Operati
     return rewriter.create("stablehlo.concatenate", values, properties, before=before).result
 
 
-def surely_meet(shapes: Sequence[Sequence[int | None]]) -> bool:
+def always_broadcastable(shapes: Sequence[Sequence[int | None]]) -> bool:
     """Are all shapes compatible under numpy broadcasting, whatever the dynamic sizes are?
 
-    >>> surely_meet([(None, 4), (4,)]), surely_meet([(None,), (4,)]), surely_meet([(3,), (4,)])
+    >>> shapes = [(None, 4), (4,)], [(None,), (4,)], [(3,), (4,)]
+    >>> tuple(map(always_broadcastable, shapes))
     (True, False, False)
     """
     for k in range(1, max(map(len, shapes), default=0) + 1):

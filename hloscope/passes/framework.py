@@ -12,7 +12,7 @@ from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.ir import Type
 from hloscope.mlir import UNKNOWN, Attribute, DenseAttr, Operation, Region, Value, elements
 from hloscope.mlir.dialects import DEFINITIONS, is_isolated
-from hloscope.passes.regions import clean_regions, has_branches, may_go
+from hloscope.passes.regions import clean_regions, has_branches, may_be_erased
 from hloscope.passes.rewriting import Chooser, OpenBlock, Pattern, Rewriter, Watcher
 from hloscope.stablehlo import CONSTANTS
 
@@ -23,34 +23,34 @@ from hloscope.stablehlo import CONSTANTS
 
 
 ITERATIONS: Final = 10
-"""Default for the largest number of iterations of the greedy driver over a scope."""
+"""Default maximum number of iterations of the greedy driver over a scope."""
 
 
 _VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
-"""Name of the attribute with the value, by name of each constant op."""
+"""Name of the attribute with the value of each constant op, by op name."""
 
 _WIDE: Final = 500
-"""Number of operands above which an op is visited only when no other op is left to visit."""
+"""An op with more operands is visited only when no other op is left to visit."""
 _OF_ONE_OP: Final = ("stablehlo.async_start",)
-"""Ops whose region may only hold one op and its `return`: no constant is inserted before it."""
+"""Ops whose region may have only one op and its `return`: no constant is inserted there."""
 _Key: TypeAlias = tuple[OpenBlock, str, Attribute | None, object]
-"""Key that equal constants share: front block, dialect, value and type."""
+"""Key that equal constants share: block in which they are inserted, dialect, value and type."""
 _MOST_COMPARED: Final = 4096
-"""Length of a literal, in characters or bytes, beyond which it is compared by its text."""
+"""A longer literal, in characters or bytes, is compared by its text, not by its elements."""
 _MOST_REWRITES: Final = 256
 """Limit of rewrites per initial operation; beyond it, patterns are assumed to undo each other."""
 
 
-_HOMES: Final = frozenset(["sdy.manual_computation"])
-"""Ops whose regions have their own constants, though values from outside are visible in them."""
+_OWN_CONSTANTS: Final = frozenset(["sdy.manual_computation"])
+"""Ops whose regions have their own constants, though they may read values from outside."""
 
 
 class PostponedError(Exception):
-    """Raised by a pattern that has changed nothing and must be tried again later."""
+    """Raised by a pattern that has changed nothing, and must be tried again after other work."""
 
 
 class WorkList:
-    """A stack of operations to visit, with each operation at most once."""
+    """A stack of operations to visit, which contains each operation at most once."""
 
     def __init__(self) -> None:
         self._stack: list[Operation | None] = []
@@ -75,7 +75,7 @@ class WorkList:
         return None
 
     def remove(self, operation: Operation) -> None:
-        """Remove an operation from the stack, at whatever position it is, in O(1)."""
+        """Remove an operation from the stack, wherever it is, in O(1)."""
         place = self._places.pop(operation, None)
         if place is not None:
             # `None` in its place keeps the positions of the others valid; `pop` skips it.
@@ -150,9 +150,9 @@ class GreedyDriver(Watcher):
         self._push(operation)
 
     def erased(self, operation: Operation) -> None:
-        """Push the producers of an erased operation's operands that have at most two users.
+        """Push the producers of an erased operation's operands, if they have at most two users.
 
-        They may have become unused, or have a single user, which patterns depend on.
+        They may now have no user, or one, on which patterns depend.
         """
         for value in operation.operands:
             owner = value.owner
@@ -181,9 +181,9 @@ class GreedyDriver(Watcher):
                     self._work.push(each)
 
     def _next(self) -> Operation | None:
-        """Pop the next operation.
+        """Pop the next operation; `None` if none is left.
 
-        Those of more than `_WIDE` operands come last. `None` if none is left.
+        Operations of more than `_WIDE` operands come last.
         """
         found = self._work.pop()
         return self._later.popitem()[0] if found is None and self._later else found
@@ -191,10 +191,10 @@ class GreedyDriver(Watcher):
     def constant(
         self, name: str, properties: Mapping[str, Attribute], type: Type, *, before: Operation
     ) -> Value:
-        """Return a constant `name` of that value and type, for use by the operation `before`.
+        """Return the result of a constant op `name` of this value and type, for use by `before`.
 
-        It is at the front of the outermost region whose values are visible there; an equal constant
-        of the same dialect is used again.
+        The constant is at the front of the outermost region whose values `before` can read; an
+        equal constant of the same dialect there is used again.
         """
         front = _front(before, self.scope)
         first = before if front is None or front.first is None else front.first
@@ -213,7 +213,7 @@ class GreedyDriver(Watcher):
     # ------------------------------------------------------------------------------------- running
 
     def _iteration(self) -> bool:
-        """Visit all operations once, and those that changes push.
+        """Visit all operations once, and operations that their changes push.
 
         Return whether anything changed.
         """
@@ -250,7 +250,11 @@ class GreedyDriver(Watcher):
         while self._left and (operation := self._next()) is not None:
             # Unused operations go before patterns are tried, as in MLIR: their patterns would be
             # wasted.
-            if not rewriter.is_used(operation) and may_go(operation) and not _is_last(operation):
+            if (
+                not rewriter.is_used(operation)
+                and may_be_erased(operation)
+                and not _is_last(operation)
+            ):
                 rewriter.erase(operation)
                 self._is_changed = True
             elif (
@@ -302,7 +306,7 @@ class GreedyDriver(Watcher):
 
 
 def _by_value(value: Attribute | None) -> Attribute | None:
-    """Return a literal with its elements as bytes, so that different spellings compare equal.
+    """Return a literal with its elements as bytes, so that literals of equal elements are equal.
 
     Long literals, and attributes of other kinds, are returned unchanged.
     """
@@ -315,7 +319,7 @@ def _by_value(value: Attribute | None) -> Attribute | None:
 
 
 def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
-    """Return a key that equal constants of one dialect and one front block share."""
+    """Return the key that equal constants of one dialect and one block `front` share."""
     dialect, value = operation.name.partition(".")[0], operation.get(_VALUES[operation.name])
     return front, dialect, _by_value(value), operation.result.type
 
@@ -330,17 +334,17 @@ def _is_last(operation: Operation) -> bool:
 
 
 def _is_alone(operation: Operation) -> bool:
-    """Is it an op that must be the only one of its region, so that no constant may precede it?"""
+    """Must the operation be the only one of its region, so that no constant may precede it?"""
     region = operation.parent.parent if operation.parent is not None else None
     owner = region.parent if region is not None else None
     return owner is not None and owner.name in _OF_ONE_OP
 
 
 def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
-    """Return the entry block of the outermost region whose values are visible at the operation.
+    """Return the entry block of the outermost region in `scope` whose values an operation can read.
 
-    The region is in `scope`. Regions of ops that are isolated from above see no outer values;
-    unknown ops count as such. `None` if constants cannot be inserted.
+    Regions of ops that are isolated from above cannot read outer values; unknown ops count as such.
+    The result is `None` if constants cannot be inserted there.
     """
     at: Operation | None = operation
     region: Region | None = None
@@ -351,7 +355,7 @@ def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
             break
         region = outer
         definition = DEFINITIONS.get(at.name) if at is not None else None
-        if definition is None or is_isolated(definition.name) or definition.name in _HOMES:
+        if definition is None or is_isolated(definition.name) or definition.name in _OWN_CONSTANTS:
             break
     block = region.blocks[0] if region is not None and region.blocks else None
     return block if isinstance(block, OpenBlock) else None
@@ -375,7 +379,10 @@ def _postorder(scope: Operation) -> list[Operation]:
 
 
 _LOOKED_BACK: Final = 100
-"""Number of latest diagnostics in which a duplicate is searched: patterns are tried repeatedly."""
+"""Number of latest diagnostics among which a duplicate is searched.
+
+Patterns are tried repeatedly, and may report an error each time.
+"""
 
 
 class PassError(HloscopeError):
@@ -385,7 +392,9 @@ class PassError(HloscopeError):
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Return the names in an option text that separates them by commas; blanks are dropped.
+    """Return the names in the text of an option, separated by commas.
+
+    Spaces around them are dropped.
 
     >>> names("a, b,")
     ('a', 'b')
@@ -476,7 +485,7 @@ class Run(Struct):
 
 
 def until_none_fits(patterns: Iterable[Pattern], name: str) -> Callable[[Run], None]:
-    """Return the function of a pass that applies patterns in each function until none applies.
+    """Return the `run` function of a pass that applies patterns in functions until none applies.
 
     The pass reports an error and fails if the iterations do not suffice.
 
@@ -511,9 +520,9 @@ class Pass(Struct, frozen=True):
     on_functions: bool = False
 
     def apply(self, module: Operation, **options: Any) -> tuple[Operation, Run]:
-        """Run the pass on a copy of `module`; return the rewritten copy and the run.
+        """Run the pass on a copy of `module`; return the rewritten copy, and the `Run`.
 
-        `options` has the option values by name; missing options have their defaults.
+        `options` has option values by name; a missing option has its default.
 
         Raises:
             PassError: The pass did not succeed.

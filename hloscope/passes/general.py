@@ -23,7 +23,7 @@ from hloscope.mlir import (
 from hloscope.mlir.dialects import is_isolated
 from hloscope.passes.conversion import CAST
 from hloscope.passes.framework import Pass, Run
-from hloscope.passes.regions import may_go
+from hloscope.passes.regions import may_be_erased
 from hloscope.passes.rewriting import OpenBlock, Rewriter
 from hloscope.support.walks import needed_first
 
@@ -34,14 +34,14 @@ from hloscope.support.walks import needed_first
 
 
 _LARGEST: Final = 1 << 12
-"""Number of operations in the regions of an op beyond which it is not compared with others."""
+"""An op with more operations in its regions is not compared with others."""
 
 _MOST_COMPARED: Final = 8
-"""Largest number of ops with regions with which one op is compared."""
+"""Maximum number of ops with regions with which one op is compared."""
 
 
 class _Scope:
-    """The operations of one block that later ones may be merged into, by key.
+    """The operations of one block that equal later operations can be replaced by, by key.
 
     `outer` is the scope of the block around it.
     """
@@ -74,7 +74,7 @@ class _Scope:
 
 
 class _Merging:
-    """One traversal that merges equal operations in the regions of an operation."""
+    """One traversal that replaces operations by equal earlier ones, in the regions of an op."""
 
     def __init__(self, run: Run) -> None:
         self.rewriter: Final[Rewriter] = run.rewriter
@@ -122,11 +122,11 @@ class _Merging:
         return found[::-1]
 
     def _is_merged(self, operation: Operation, scope: _Scope) -> bool:
-        """Replace an operation by an equal one in scope.
+        """Replace an operation by an equal one in `scope`, or mark it for erasure if it is unused.
 
-        Return true if it is replaced, or if it is unused and may be erased.
+        Return whether one of both was done.
         """
-        if not may_go(operation) or not operation.results:
+        if not may_be_erased(operation) or not operation.results:
             return False
         if not self.rewriter.is_used(operation):
             self.dead.append(operation)
@@ -155,9 +155,11 @@ def _count(operation: Operation) -> int:
 
 
 def _key(operation: Operation) -> Hashable | None:
-    """Return a key that is equal for operations that may be merged.
+    """Return a key of an operation without its location and names.
 
-    `None` if a region is too large.
+    Operations with equal keys may be merged.
+
+    The result is `None` if a region is too large.
     """
     # Values defined inside count by number, outer values by identity.
     numbers: dict[Value, int] = {}
@@ -201,7 +203,7 @@ def _name_of_pair(pair: tuple[str, Hashable]) -> str:
 
 
 def _literal(value: Attribute) -> Hashable:
-    """Return a key of a literal by its elements, so that spellings do not matter.
+    """Return a key of a literal by its elements: different texts of equal elements have equal keys.
 
     Other attributes are returned unchanged.
     """
@@ -227,7 +229,7 @@ CSE: Final = Pass("cse", _merge_equal, "Eliminates common subexpressions.")
 
 
 MOST_INLINED: Final = 1 << 18
-"""Limit of operations that inlining adds to a module; calls beyond it stay."""
+"""Maximum number of operations that inlining adds to a module; further calls are not inlined."""
 
 
 def _symbols_in(operation: Operation) -> Iterator[str]:
@@ -246,7 +248,7 @@ def _symbols_in(operation: Operation) -> Iterator[str]:
 
 
 def _symbols_by_name(rewriter: Rewriter) -> dict[str, Operation]:
-    """Return the operations of the module that define a symbol, by its name."""
+    """Return the operations of the module that define a symbol, by the symbol's name."""
     found: dict[str, Operation] = {}
     for operation in rewriter.module.inside:
         name = operation.get("sym_name")
@@ -376,9 +378,9 @@ def _erase_casts(run: Run) -> None:
 
 
 def _value_before_casts(operation: Operation) -> tuple[Value, ...] | None:
-    """Return the values before a chain of casts that ends in the types it began with.
+    """Return the values before a chain of casts whose last types are the types of these values.
 
-    `None` if the op is not a cast, or there is no such value within 64 casts.
+    The result is `None` if the op is not a cast, or if there are no such values within 64 casts.
     """
     wanted = [value.type for value in operation.results]
     at: Operation | None = operation

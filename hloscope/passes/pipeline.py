@@ -259,7 +259,9 @@ def cut(text: str, is_border: Callable[[str], bool]) -> list[str]:
 
 
 def _pieces(text: str, is_border: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the pieces of a text between borders at bracket depth 0.
+    """Yield the pieces of a text between border characters outside of brackets.
+
+    `is_border` returns whether a character is a border.
 
     Raises:
         PipelineError: Brackets do not match.
@@ -345,7 +347,7 @@ def _table() -> dict[str, tuple[str, str]]:
 
 
 PASSES: Final = _table()
-"""Module and variable with each pass, by the name of the pass."""
+"""Module and variable that define each pass, by the pass's name."""
 
 _PREFIX: Final = "stablehlo-"
 
@@ -367,9 +369,11 @@ def find_pass(name: str) -> Pass:
 
 
 def find_pipeline(name: str, options: str = "") -> str | None:
-    """Return the text of the pipeline `name`, with its options inserted; `None` if there is none.
+    """Return the text of the pipeline `name`, with options inserted.
 
-    Without `options`, the passes that would take them are left out.
+    `None` if there is no such pipeline.
+
+    Without `options`, passes of the pipeline that would take them are omitted.
 
     Raises:
         UnknownNameError: The pipeline does not take options.
@@ -388,7 +392,7 @@ def find_pipeline(name: str, options: str = "") -> str | None:
 
 
 def passes_of(name: str) -> list[str]:
-    """Return the names of the passes of a pass or pipeline, with those that need options.
+    """Return the names of the passes of a pass or pipeline, passes that need options included.
 
     Raises:
         UnknownNameError: There is no such pass or pipeline.
@@ -426,7 +430,7 @@ _SWITCHES: Final = {
     "mlir-print-ir-after-all": "print_after_all",
     "mlir-pass-statistics": "statistics",
 }
-"""Options of `stablehlo-opt` that are on or off, with the field of `CommandLine` of each."""
+"""Options of `stablehlo-opt` without a value, with the field of `CommandLine` that each sets."""
 
 _WITHOUT_EFFECT: Final = frozenset(
     [
@@ -473,7 +477,7 @@ class CommandLine(Struct):
 
 
 def is_upstreams(word: str) -> bool:
-    """Is a word of a command line an option of upstream's tool, such as a pass name?
+    """Is a word of a command line an option of `stablehlo-opt`, such as a pass name?
 
     >>> is_upstreams("-split-input-file"), is_upstreams("--cse=x"), is_upstreams("--no-such-thing")
     (True, True, False)
@@ -485,7 +489,7 @@ def is_upstreams(word: str) -> bool:
 
 
 def parse_command_line(words: Sequence[str] | str) -> CommandLine:
-    """Parse the command line of `stablehlo-opt`, without that word.
+    """Parse the words after `stablehlo-opt` in a command line.
 
     Raises:
         UnknownNameError: No pass has this name, or the pass lacks a requested option.

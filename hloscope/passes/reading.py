@@ -35,16 +35,16 @@ from hloscope.support.arrays import np
 
 
 FOLD_ELEMENTS: Final = 1 << 16
-"""Default for the largest number of elements of a folded result, as in upstream."""
+"""Default maximum number of elements of a folded result, as in upstream."""
 
 _MOST_WORK: Final = 1 << 26
-"""Largest number of bytes that all folds of one run read and write together; others are skipped."""
+"""Maximum number of bytes that all folds of one run read and write; further folds are skipped."""
 
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 
 
 class Known(NamedTuple):
-    """The elements of a constant, as bytes.
+    """The elements of a constant as bytes, with its type.
 
     Attributes:
         type: Type of the constant.
@@ -96,7 +96,7 @@ class Limits:
     def known(self, value: Value) -> Known | None:
         """Return the elements of a constant.
 
-        `None` if the value is no constant or the budget is spent.
+        The result is `None` if `value` is not a constant, or the budget is spent.
 
         >>> from hloscope.mlir import I32
         >>> type = TensorType(I32, (1000000, 1000000))
@@ -123,7 +123,7 @@ class Limits:
         return literal_of(value) is not None
 
     def spend(self, bytes: int) -> bool:
-        """Take `bytes` from the budget; false, and nothing is taken, if less is left."""
+        """Subtract `bytes` from the budget; if less is left, change nothing and return false."""
         if bytes > self.left:
             return False
         self.left -= bytes
@@ -153,11 +153,11 @@ class Limits:
 
 
 LimitedRewrite: TypeAlias = "Callable[[Rewriter, Operation, Limits], bool]"
-"""A rewrite function that reads constants; `Limits` bounds what it reads and computes."""
+"""A rewrite function that reads constants; its `Limits` bound what it reads and computes."""
 
 
 class Row(NamedTuple):
-    """A rewrite that needs limits: name, op names it applies to, function, benefit."""
+    """A rewrite that needs limits: name, names of the ops it applies to, function, benefit."""
 
     name: str
     roots: tuple[str, ...]
@@ -166,7 +166,9 @@ class Row(NamedTuple):
 
 
 class LimitedRewrites:
-    """A list of rewrites in the order of trial; called with limits, it returns patterns.
+    """A list of rewrites in the order in which they are tried.
+
+    A call with limits returns them as patterns.
 
     >>> folds = LimitedRewrites()
     >>> @folds.on("stablehlo.add")
@@ -229,7 +231,10 @@ def _within(rewrite: LimitedRewrite, limits: Limits) -> Rewrite:
 
 
 def literal_of(value: Value) -> DenseAttr | None:
-    """Return the literal of a constant; `None` if the value is no constant or types differ."""
+    """Return the literal of a constant.
+
+    `None` if `value` is not a constant, or its type is not the literal's.
+    """
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name not in CONSTANTS:
         return None
@@ -238,7 +243,7 @@ def literal_of(value: Value) -> DenseAttr | None:
 
 
 def work_of(type: TensorType) -> int:
-    """Return the number of bytes of a value of static type."""
+    """Return the number of bytes that reading or writing a value of this static type costs."""
     return _count(type) * max(1, type.element.bits // 8)
 
 
@@ -247,7 +252,7 @@ def _count(type: TensorType) -> int:
 
 
 def _size(literal: DenseAttr) -> int:
-    """Return about how many bytes are inspected to read a literal."""
+    """Return about how many bytes of a literal are inspected when it is read."""
     return len(literal.literal)
 
 
@@ -298,10 +303,10 @@ def has_bounds(type: TensorType) -> bool:
     return bool(type.encoding) or any(bound is not None for bound in type.bounds)
 
 
-def maker_of(value: Value, name: str = "") -> Operation | None:
-    """Return the operation that defines a value; `None` without one, or if it has another `name`.
+def defining_op(value: Value, name: str = "") -> Operation | None:
+    """Return the operation that defines a value; `None` for a block argument.
 
-    The empty name accepts all operations.
+    With a `name`, the result is also `None` if the operation has another name.
     """
     owner = value.owner
     return owner if isinstance(owner, Operation) and name in ("", owner.name) else None
@@ -318,7 +323,7 @@ def constant_integers(value: Value) -> Dims | None:
     >>> constant_integers(Value(type, constant))
     (1, 2)
     """
-    shape = maker_of(value, "shape.const_shape")
+    shape = defining_op(value, "shape.const_shape")
     return known_integers(value) if shape is None else integers_in(shape.get("shape"))
 
 
@@ -373,7 +378,10 @@ def mesh_of_symbol(symbol: Operation) -> Mesh | None:
 
 
 def rows_of(mesh: Mesh, axes: Sequence[AxisRef]) -> tuple[Dims, ...] | None:
-    """Return the device groups along mesh axes; `None` if the mesh lacks an axis or sub-axis."""
+    """Return the device groups along mesh axes, as tuples of device numbers.
+
+    `None` if the mesh lacks an axis.
+    """
     sizes = dict(mesh.axes)
     count = prod(sizes.values())
     wrong = any(size < 1 for size in sizes.values()) or not 0 < count <= MOST_DEVICES

@@ -105,7 +105,10 @@ def _merge_equal(rewriter: Rewriter, region: Region) -> bool:
 
 
 def _structure_key(block: Block) -> object | None:
-    """Return a key that is equal for equal blocks; `None` for a block with nested regions."""
+    """Return a key of a block; blocks with equal keys do the same.
+
+    The result is `None` for a block with nested regions.
+    """
     places: dict[Value, int] = {value: k for k, value in enumerate(block.arguments)}
     rows: list[object] = [tuple([value.type for value in block.arguments])]
     for operation in block.operations:
@@ -131,7 +134,10 @@ def _structure_key(block: Block) -> object | None:
 
 
 def _targets(operation: Operation) -> tuple[tuple[int, int], ...] | None:
-    """Return the operand range `(start, end)` of each successor's arguments; `None` if unknown."""
+    """Return, for each successor, the range `(start, end)` of the operands passed to its arguments.
+
+    The result is `None` if the op is unknown.
+    """
     match operation.name:
         case "cf.br" if len(operation.successors) == 1:
             return ((0, len(operation.operands)),)
@@ -146,7 +152,8 @@ def _targets(operation: Operation) -> tuple[tuple[int, int], ...] | None:
 def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
     """Return the edges to each block.
 
-    It is `None`, not a list, for the entry block and for blocks with an edge of an unknown op.
+    Instead of a list it is `None` for the entry block, and for blocks with an edge of an unknown
+    op.
     """
     found: dict[Block, list[_Edge] | None] = {block: [] for block in region.blocks}
     # The entry block receives its arguments from the op: they cannot be removed.
@@ -167,14 +174,16 @@ def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
 
 
 def _passed(edge: _Edge) -> tuple[Value, ...]:
-    """Return the operands that a branch passes to one successor."""
+    """Return the operands that a branch passes along an edge, to the arguments of one successor."""
     operation, k = edge
     lo, hi = (_targets(operation) or ())[k]
     return operation.operands[lo:hi]
 
 
-def _pass_less(rewriter: Rewriter, block: Block, edges: Sequence[_Edge], gone: set[int]) -> None:
-    """Remove the operands that the edges pass for the arguments `gone` (numbers) of a block."""
+def _remove_passed(
+    rewriter: Rewriter, block: Block, edges: Sequence[_Edge], gone: set[int]
+) -> None:
+    """Remove the operands that `edges` pass to the arguments of a block with indices `gone`."""
     for operation, k in edges:
         lo, hi = (_targets(operation) or ())[k]
         sizes = operation.get(_SEGMENTS)
@@ -196,14 +205,14 @@ def _pass_less(rewriter: Rewriter, block: Block, edges: Sequence[_Edge], gone: s
         rewriter.set_operands(operation, kept)
 
 
-def _drop(rewriter: Rewriter, block: Block, gone: set[int]) -> None:
-    """Remove the arguments `gone` (numbers from 0) of a block; they are unused."""
+def _remove_arguments(rewriter: Rewriter, block: Block, gone: set[int]) -> None:
+    """Remove the unused arguments of a block whose indices are `gone`."""
     left = [value for k, value in enumerate(block.arguments) if k not in gone]
     rewriter.keep_arguments(block, left)
 
 
 def _replace_constant_arguments(rewriter: Rewriter, region: Region) -> bool:
-    """Replace arguments for which all edges pass the same value.
+    """Replace block arguments to which all edges pass the same value by that value.
 
     Return whether one was replaced.
     """
@@ -220,8 +229,8 @@ def _replace_constant_arguments(rewriter: Rewriter, region: Region) -> bool:
                 gone.add(k)
         if gone:
             changed = True
-            _pass_less(rewriter, block, edges, gone)
-            _drop(rewriter, block, gone)
+            _remove_passed(rewriter, block, edges, gone)
+            _remove_arguments(rewriter, block, gone)
     return changed
 
 
@@ -239,16 +248,16 @@ def _erase_unneeded(rewriter: Rewriter, region: Region) -> bool:
         for block in region.blocks
         for operation in block.operations
         if operation is not block.operations[-1]
-        and may_go(operation)
+        and may_be_erased(operation)
         and not any(value in live for value in operation.results)
     ]
     for operation in dead:  # operands first: dead operations may read each other in a cycle
         for each in [*rewriter.walk(operation)]:
             rewriter.set_operands(each, ())
     for block, places in gone.items():
-        _pass_less(rewriter, block, edges[block] or (), places)
+        _remove_passed(rewriter, block, edges[block] or (), places)
     for block, places in gone.items():
-        _drop(rewriter, block, places)
+        _remove_arguments(rewriter, block, places)
     for operation in dead:
         rewriter.erase(operation)
     return bool(dead or gone)
@@ -257,14 +266,14 @@ def _erase_unneeded(rewriter: Rewriter, region: Region) -> bool:
 def _live(rewriter: Rewriter, region: Region, edges: dict[Block, list[_Edge] | None]) -> set[Value]:
     """Return the values on which operations with effects depend.
 
-    `edges` are those to each block.
+    `edges` has the edges to each block.
     """
     live: set[Value] = set()
     work: list[Value] = []
     # Start at the effects, then follow each live value to the operands it is computed from.
     for block in region.blocks:
         for operation in block.operations:
-            if not may_go(operation):
+            if not may_be_erased(operation):
                 work += _always_read(rewriter, operation, edges)
     while work:
         value = work.pop()
@@ -307,7 +316,7 @@ def _always_read(
 # Source: `MemoryEffectOpInterface` and `NoMemoryEffect` of StableHLO's and MLIR's definitions.
 
 
-_LASTING: Final = frozenset(
+_EFFECTFUL: Final = frozenset(
     [
         *(
             f"stablehlo.{name}"
@@ -320,7 +329,7 @@ _LASTING: Final = frozenset(
         *(f"func.{name}" for name in ("call", "call_indirect", "func")),
     ]
 )
-"""Ops with an effect other than their results."""
+"""Ops with an effect other than computing their results."""
 
 _QUIET_DIALECTS: Final = frozenset(
     "stablehlo chlo shape tensor arith complex bufferization".split()
@@ -330,27 +339,31 @@ _ENDS: Final = frozenset(["scf.yield", "scf.condition"])
 """Terminators of the dialect `scf`, for which there are no definitions."""
 
 
-def is_quiet(operation: Operation) -> bool:
+def is_effect_free(operation: Operation) -> bool:
     """Does the op, without its regions, do nothing but compute its results?"""
     name = operation.name
     if name in _QUIET:
         return True
-    if name.partition(".")[0] not in _QUIET_DIALECTS or name not in DEFINITIONS or name in _LASTING:
+    if (
+        name.partition(".")[0] not in _QUIET_DIALECTS
+        or name not in DEFINITIONS
+        or name in _EFFECTFUL
+    ):
         return False
     if name == "stablehlo.custom_call":
         return operation.get("has_side_effect") in (None, BoolAttr(False))
     return "terminator" not in DEFINITIONS[name].traits and name not in _ENDS
 
 
-def may_go(operation: Operation) -> bool:
+def may_be_erased(operation: Operation) -> bool:
     """May the op be erased, together with its regions, if its results have no user?"""
-    if not is_quiet(operation):
+    if not is_effect_free(operation):
         return False
     work = [operation] if operation.regions else []
     # `work` grows while it is traversed.
     for each in work:
         for inner in each.inside:
-            if not (is_quiet(inner) or is_terminator(inner)):
+            if not (is_effect_free(inner) or is_terminator(inner)):
                 return False
             if inner.regions:
                 work.append(inner)

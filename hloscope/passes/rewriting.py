@@ -29,11 +29,11 @@ from hloscope.support.arrays import np
 
 
 _MANY_OPERANDS: Final = 64
-"""Number of operands above which the rewriter records the positions of each operand."""
+"""An op with more operands gets a table of the positions of each operand."""
 
 
 class OpenBlock(Block):
-    """A block whose operations are a linked list, so that insertion and removal take O(1)."""
+    """A block whose operations form a linked list, so that insertion and removal take O(1)."""
 
     __slots__ = ("_after", "_before", "_first", "_known", "_last")
 
@@ -126,7 +126,7 @@ class OpenBlock(Block):
 
 
 class Watcher:
-    """Interface that receives changes of a module; drivers with a work list implement it."""
+    """Interface of objects that receive changes of a module, such as drivers with a work list."""
 
     def inserted(self, operation: Operation) -> None:
         """Receive an operation that was inserted into the module."""
@@ -199,7 +199,10 @@ class Rewriter:
         return len(self._users.get(value, ()))
 
     def uses(self, value: Value) -> int:
-        """Return the number of operands that are the value; an operation may have several."""
+        """Return the number of operands in the module that are the value.
+
+        An operation may have several.
+        """
         return sum(self._users.get(value, {}).values())
 
     def is_used(self, operation: Operation) -> bool:
@@ -324,7 +327,7 @@ class Rewriter:
             self.move(operation, before=before)
 
     def set_operands(self, operation: Operation, operands: Sequence[Value]) -> None:
-        """Set the operands of an operation."""
+        """Replace all operands of an operation."""
         before = operation.operands
         if before != tuple(operands):
             self._forget(operation)
@@ -375,10 +378,10 @@ class Rewriter:
                 self.watcher.changed(user)
 
     def _substitute(self, user: Operation, old: Value, new: Value) -> None:
-        """Replace the operand `old` of `user` by `new` at all positions.
+        """Replace `old` by `new` at all positions of the operands of `user`.
 
-        For an op of many operands the positions of each are recorded, as each may be replaced in
-        turn.
+        For an op of many operands the positions of each operand are stored, since each may be
+        replaced in turn.
         """
         if len(user.operands) <= _MANY_OPERANDS:
             user.operands = tuple([new if value is old else value for value in user.operands])
@@ -476,7 +479,7 @@ def _ops_inside(operation: Operation) -> Iterator[Operation]:
 
 
 def _replace_blocks(owner: Operation, region: Region, kind: type[Block]) -> None:
-    """Replace each block of a region of `owner` by a block of class `kind` of equal content."""
+    """Replace each block of a region of `owner` by a block of class `kind` with its operations."""
     made: dict[Block, Block] = {}
     for block in region.blocks:
         operations = block.operations
@@ -557,7 +560,7 @@ class Patterns:
 
 
 class Chooser:
-    """Finds the patterns for an operation by its name, and applies them."""
+    """Finds the patterns for an operation by the op's name, and applies them."""
 
     def __init__(self, patterns: Iterable[Pattern]) -> None:
         self._patterns: Final = sorted(patterns, key=lambda pattern: -pattern.benefit)

@@ -26,23 +26,23 @@ from hloscope.passes.reading import (
     LimitedRewrites,
     Limits,
     constant_integers,
+    defining_op,
     has_bounds,
     integer_of,
     integers_of,
-    maker_of,
     static_result,
     tensor_of,
 )
-from hloscope.passes.regions import may_go
+from hloscope.passes.regions import may_be_erased
 from hloscope.passes.rewriting import Patterns, Rewriter
 from hloscope.passes.simplifying_laws import (
     ELEMENTWISE,
     LAWS,
     REDUCTION,
-    becomes,
-    becomes_value,
     dims,
     is_identity,
+    replace_by_op,
+    replace_by_value,
 )
 from hloscope.passes.simplifying_shape import SHAPE, SLICING, bounds_attributes
 from hloscope.stablehlo import CONSTANTS
@@ -74,13 +74,13 @@ def _broadcast(operation: Operation) -> Dims | None:
 def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Merge `dynamic_broadcast_in_dim` of `dynamic_broadcast_in_dim`; the outer sizes stay."""
     outer = _broadcast(operation)
-    inner = maker_of(operation.operands[0], _BROADCAST) if outer is not None else None
+    inner = defining_op(operation.operands[0], _BROADCAST) if outer is not None else None
     numbers = _broadcast(inner) if inner is not None else None
     if outer is None or inner is None or numbers is None:
         return False
     both = {"broadcast_dimensions": dims([outer[d] for d in numbers])}
     operands = (inner.operands[0], operation.operands[1])
-    return becomes(rewriter, operation, _BROADCAST, operands, both, merges=True)
+    return replace_by_op(rewriter, operation, _BROADCAST, operands, both, merges=True)
 
 
 @DYNAMIC.on(_BROADCAST)
@@ -95,19 +95,19 @@ def dynamic_broadcast_of_no_expansion(
     if len(kept) != result.rank or len(numbers) != result.rank:
         return False
     operand = operation.operands[:1]
-    return becomes(rewriter, operation, "stablehlo.convert", operand, {}, merges=True)
+    return replace_by_op(rewriter, operation, "stablehlo.convert", operand, {}, merges=True)
 
 
 @DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Replace `dynamic_broadcast_in_dim(dynamic_reshape(x, s), s)` by `dynamic_reshape(x, s)`."""
     numbers = _broadcast(operation)
-    inner = maker_of(operation.operands[0], _RESHAPE) if numbers is not None else None
+    inner = defining_op(operation.operands[0], _RESHAPE) if numbers is not None else None
     if inner is None or numbers is None or not is_identity(numbers) or len(inner.operands) != 2:
         return False
     if inner.operands[1] is not operation.operands[1]:
         return False
-    return becomes(rewriter, operation, _RESHAPE, inner.operands, {}, merges=True)
+    return replace_by_op(rewriter, operation, _RESHAPE, inner.operands, {}, merges=True)
 
 
 @DYNAMIC.on(_BROADCAST)
@@ -118,10 +118,10 @@ def dynamic_broadcast_to_own_shape(
     numbers = _broadcast(operation)
     if numbers is None or not is_identity(numbers):
         return False
-    shape = maker_of(operation.operands[1], "shape.shape_of")
+    shape = defining_op(operation.operands[1], "shape.shape_of")
     if shape is None or shape.operands != operation.operands[:1]:
         return False
-    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
 
 
 @DYNAMIC.on(_BROADCAST)
@@ -144,7 +144,7 @@ def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits
         return False  # a program that cannot run
     if old.is_static:
         source = operation.operands[:1]
-        return becomes(rewriter, operation, "stablehlo.broadcast_in_dim", source, across)
+        return replace_by_op(rewriter, operation, "stablehlo.broadcast_in_dim", source, across)
     new = rewriter.create(
         "stablehlo.broadcast_in_dim",
         operation.operands[:1],
@@ -161,7 +161,10 @@ def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits
 
 
 def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
-    """Return `type` with constant sizes; `None` if it contradicts them or has bounds."""
+    """Return `type` with the constant sizes `sizes`.
+
+    `None` if it contradicts them or has bounds.
+    """
     if sizes is None or len(sizes) != type.rank or has_bounds(type):
         return None
     for old, new in zip(type.sizes, sizes, strict=True):
@@ -182,7 +185,7 @@ def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: 
         return False
     if operand.is_static and operand.num_elements != result.num_elements:
         return False  # a program that cannot run
-    return becomes(rewriter, operation, "stablehlo.reshape", operation.operands[:1], {})
+    return replace_by_op(rewriter, operation, "stablehlo.reshape", operation.operands[:1], {})
 
 
 @DYNAMIC.on(_RESHAPE)
@@ -190,11 +193,11 @@ def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: 
     """Replace `dynamic_reshape(dynamic_reshape(x, s), t)` by `dynamic_reshape(x, t)`."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
         return False
-    inner = maker_of(operation.operands[0], _RESHAPE)
+    inner = defining_op(operation.operands[0], _RESHAPE)
     if inner is None or len(inner.operands) != 2:
         return False
     operands = (inner.operands[0], operation.operands[1])
-    return becomes(rewriter, operation, _RESHAPE, operands, {}, merges=True)
+    return replace_by_op(rewriter, operation, _RESHAPE, operands, {}, merges=True)
 
 
 @DYNAMIC.on(_RESHAPE)
@@ -202,17 +205,17 @@ def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limi
     """Replace `dynamic_reshape(f(dynamic_reshape(x, s)), s)` by `f(…)`, if `f` keeps the shape."""
     if len(operation.operands) != 2:
         return False
-    made = maker_of(operation.operands[0])
+    made = defining_op(operation.operands[0])
     if made is None or not _keeps_shape(made) or not made.operands:
         return False
-    inner = maker_of(made.operands[0], _RESHAPE)
+    inner = defining_op(made.operands[0], _RESHAPE)
     if inner is None or inner.operands[1:] != operation.operands[1:]:
         return False
-    return becomes_value(rewriter, operation, operation.operands[0])
+    return replace_by_value(rewriter, operation, operation.operands[0])
 
 
 def _keeps_shape(operation: Operation) -> bool:
-    """Is the op elementwise, with operands of the result's sizes (no scalar operands)?"""
+    """Is the op element-wise, with all operands of the result's shape?"""
     cls = CLASSES.get(operation.name)
     if cls is None or not issubclass(cls, Elementwise):
         return False
@@ -222,10 +225,10 @@ def _keeps_shape(operation: Operation) -> bool:
 @DYNAMIC.on("shape.shape_of")
 def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Replace `shape.shape_of` of a `dynamic_reshape` by the shape operand."""
-    inner = maker_of(operation.operands[0], _RESHAPE) if len(operation.operands) == 1 else None
+    inner = defining_op(operation.operands[0], _RESHAPE) if len(operation.operands) == 1 else None
     if inner is None or len(inner.operands) != 2:
         return False
-    return becomes_value(rewriter, operation, inner.operands[1], merges=True)
+    return replace_by_value(rewriter, operation, inner.operands[1], merges=True)
 
 
 # --------------------------------------------------------------------------------------------- iota
@@ -236,7 +239,7 @@ def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Lim
     """Replace `dynamic_iota` of constant sizes by `iota`."""
     if static_result(operation) is None:
         return False
-    return becomes(rewriter, operation, "stablehlo.iota", (), operation.properties)
+    return replace_by_op(rewriter, operation, "stablehlo.iota", (), operation.properties)
 
 
 @DYNAMIC.on("stablehlo.dynamic_iota")
@@ -267,7 +270,7 @@ def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: 
         types=[TensorType(type.element, (type.sizes[number],))],
     )
     across = {"broadcast_dimensions": dims((number,))}
-    return becomes(rewriter, operation, _BROADCAST, (row.result, sizes), across)
+    return replace_by_op(rewriter, operation, _BROADCAST, (row.result, sizes), across)
 
 
 def _as_i64(rewriter: Rewriter, sizes: Value, type: TensorType, before: Operation) -> Value:
@@ -290,7 +293,7 @@ def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: L
         return False
     properties = {**operation.properties, "slice_sizes": dims(sizes)}
     source = operation.operands[:2]
-    return becomes(
+    return replace_by_op(
         rewriter, operation, "stablehlo.gather", source, properties, merges=True, infers=True
     )
 
@@ -310,7 +313,7 @@ def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits)
         "interior_padding": dims(interior),
     }
     source = operation.operands[:2]
-    return becomes(
+    return replace_by_op(
         rewriter, operation, "stablehlo.pad", source, properties, merges=True, infers=True
     )
 
@@ -325,7 +328,7 @@ def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits
         return False
     properties = bounds_attributes(starts, ends, strides)
     source = operation.operands[:1]
-    return becomes(
+    return replace_by_op(
         rewriter, operation, "stablehlo.slice", source, properties, merges=True, infers=True
     )
 
@@ -351,7 +354,7 @@ def real_dynamic_slice_to_dynamic_slice(
     starts = [_element(rewriter, start, given, d, operation) for d in range(type.rank)]
     properties = {"slice_sizes": dims(sizes)}
     operands = (operand, *starts)
-    return becomes(
+    return replace_by_op(
         rewriter,
         operation,
         "stablehlo.dynamic_slice",
@@ -363,8 +366,8 @@ def real_dynamic_slice_to_dynamic_slice(
 
 
 def _sizes_added(start: Value, limit: Value) -> Dims | None:
-    """Return `c` of a value `limit` that is `start + c` with constants `c`; else `None`."""
-    added = maker_of(limit, "stablehlo.add")
+    """Return the constants `c` if `limit` is computed as `start + c`; else `None`."""
+    added = defining_op(limit, "stablehlo.add")
     if added is None or len(added.operands) != 2:
         return None
     one, other = added.operands
@@ -376,7 +379,10 @@ def _sizes_added(start: Value, limit: Value) -> Dims | None:
 def _element(
     rewriter: Rewriter, vector: Value, type: TensorType, number: int, before: Operation
 ) -> Value:
-    """Return element `number` of a vector as a tensor of rank 0; ops are inserted at `before`."""
+    """Return element `number` of a vector as a tensor of rank 0 and type `type`.
+
+    Ops are inserted before `before`.
+    """
     one = rewriter.create(
         "stablehlo.slice",
         (vector,),
@@ -434,26 +440,29 @@ def element_of_tuple(rewriter: Rewriter, operation: Operation, limits: Limits) -
     """Replace `get_tuple_element` of a `tuple` by the tuple's operand."""
     number = integer_of(operation, "index")
     made = (
-        maker_of(operation.operands[0], "stablehlo.tuple") if len(operation.operands) == 1 else None
+        defining_op(operation.operands[0], "stablehlo.tuple")
+        if len(operation.operands) == 1
+        else None
     )
     if made is None or number is None or not 0 <= number < len(made.operands):
         return False
-    return becomes_value(rewriter, operation, made.operands[number])
+    return replace_by_value(rewriter, operation, made.operands[number])
 
 
 @CONTROL.on("stablehlo.tuple")
 def tuple_of_elements(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Replace a tuple of all elements of a tuple, in order, by that tuple."""
     whole = None
-    # A tuple of the first elements of a longer one has another type, which `becomes_value` refuses.
+    # A tuple of the first elements of a longer one has another type, which `replace_by_value`
+    # refuses.
     for k, value in enumerate(operation.operands):
-        part = maker_of(value, "stablehlo.get_tuple_element")
+        part = defining_op(value, "stablehlo.get_tuple_element")
         if part is None or integer_of(part, "index") != k or len(part.operands) != 1:
             return False
         if whole is not None and part.operands[0] is not whole:
             return False
         whole = part.operands[0]
-    return whole is not None and becomes_value(rewriter, operation, whole)
+    return whole is not None and replace_by_value(rewriter, operation, whole)
 
 
 _ORIGINAL: Final = 1
@@ -486,7 +495,7 @@ EMPTY: Final = LimitedRewrites()
 
 
 def _empty(value: Value) -> TensorType | None:
-    """Return the type of a value if it is a static tensor without elements; else `None`."""
+    """Return the type of a value if it is a static tensor with no elements; else `None`."""
     type = value.type
     if not isinstance(type, TensorType) or 0 not in type.sizes or not type.is_static:
         return None
@@ -506,7 +515,7 @@ def empty_to_constant(rewriter: Rewriter, operation: Operation, limits: Limits) 
     name = operation.name
     if not name.startswith("stablehlo.") or name in CONSTANTS or name not in DEFINITIONS:
         return False
-    if name != "stablehlo.return" and not may_go(operation):
+    if name != "stablehlo.return" and not may_be_erased(operation):
         return False
     results = [r for r in operation.results if _empty(r) is not None and rewriter.uses(r)]
     places = [k for k, v in enumerate(operation.operands) if _empty(v) and not _is_constant(v)]

@@ -30,10 +30,10 @@ from hloscope.passes.reading import (
     LimitedRewrite,
     LimitedRewrites,
     Limits,
-    maker_of,
+    defining_op,
     tensor_of,
 )
-from hloscope.passes.regions import may_go
+from hloscope.passes.regions import may_be_erased
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import CONSTANTS, made
 from hloscope.support.lazy import pattern
@@ -52,7 +52,7 @@ _INTEGERS: Final = ("pred", "signed", "unsigned")
 CONDITIONS: Final[Mapping[str, Callable[[TensorType], bool]]] = {
     "integer": lambda type: type.element.kind in _INTEGERS,
 }
-"""Predicate of the result's type, by the name that laws use in `when`."""
+"""Predicates of the result type, by the name that `Law.when` uses."""
 
 
 class Law(NamedTuple):
@@ -63,14 +63,14 @@ class Law(NamedTuple):
         right: Replacement.
         when: Names of conditions in `CONDITIONS`, which must all hold.
         merges: Copy discardable attributes to the replacement.
-        but: Exception: the only elements whose value changes, in words; empty for most laws.
+        exception: Exception: the only elements whose value changes, in words; empty for most laws.
     """
 
     left: str
     right: str
     when: str = ""
     merges: bool = False
-    but: str = ""
+    exception: str = ""
 
     @property
     def name(self) -> str:
@@ -124,7 +124,7 @@ def patterns_of(laws: Iterable[Law]) -> LimitedRewrites:
 
 
 def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
-    """Return the rewrite of a law, whose parsed left side is `left`."""
+    """Return the rewrite function of a law, whose parsed left side is `left`."""
     right, words = parse_term(law.right), [CONDITIONS[word] for word in law.when.split()]
     makers = _makers(left)
 
@@ -146,7 +146,10 @@ def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
 
 
 def _makers(left: Term) -> list[tuple[int, Container[str]]]:
-    """Return (operand position, names of ops) for operands that only those ops may define."""
+    """Return (position, names of ops) for each operand of `left` that only these ops may define.
+
+    Such an operand is a term itself or a constant; other variables match any value.
+    """
     found: list[tuple[int, Container[str]]] = []
     for place, term in enumerate(left.operands or ()):
         if term.operands is not None:
@@ -167,12 +170,15 @@ def _replaced(
         return True
     value = bound.get(right.name)
     if value is None:
-        return becomes_splat(rewriter, operation, int(right.name))
-    return becomes_value(rewriter, operation, value, merges=law.merges)
+        return replace_by_splat(rewriter, operation, int(right.name))
+    return replace_by_value(rewriter, operation, value, merges=law.merges)
 
 
 def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
-    """Return the value of each variable of `left`; `None` if the operation does not match."""
+    """Match an operation against the term `left`; return the value of each variable.
+
+    The result is `None` if the operation does not match.
+    """
     bound: _Bound = {}
     work: list[tuple[Term, Operation]] = [(left, operation)]
     for term, producer in work:
@@ -181,7 +187,7 @@ def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
             return None
         for inner, value in zip(operands, producer.operands, strict=True):
             if inner.operands is not None:
-                maker = maker_of(value, f"stablehlo.{inner.name}")
+                maker = defining_op(value, f"stablehlo.{inner.name}")
                 if maker is None:
                     return None
                 work.append((inner, maker))
@@ -191,7 +197,10 @@ def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
 
 
 def _fits(name: str, value: Value, limits: Limits, bound: _Bound) -> bool:
-    """Bind a variable to a value; false if it has another value or does not allow this one."""
+    """Bind variable `name` to a value in `bound`.
+
+    Return false if it is bound to another value, or if the variable does not allow this value.
+    """
     if bound.setdefault(name, value) is not value:
         return False
     if name in ("c", "n"):
@@ -223,7 +232,7 @@ def _splat_names(raw: bytes, element: ElementType) -> tuple[str, ...]:
 ROWS: Final = (
     #   left                     right              when
     Law("add(c, n)",             "add(n, c)",       merges=True),
-    Law("add(x, 0)",             "x",               merges=True, but="-0 + 0 is 0"),
+    Law("add(x, 0)",             "x",               merges=True, exception="-0 + 0 is 0"),
     Law("and(c, n)",             "and(n, c)",       merges=True),
     Law("and(x, 0)",             "0"),
     Law("and(x, ones)",          "x",               merges=True),
@@ -239,7 +248,7 @@ ROWS: Final = (
     Law("xor(x, x)",             "0"),
     Law("xor(x, 0)",             "x"),
     Law("subtract(x, x)",        "0",               "integer"),
-    Law("subtract(x, 0)",        "x",               merges=True, but="-0 - -0 is 0"),
+    Law("subtract(x, 0)",        "x",               merges=True, exception="-0 - -0 is 0"),
     Law("complex(real(x), imag(x))", "x"),
     Law("real(complex(x, y))",   "x"),
     Law("imag(complex(x, y))",   "y"),
@@ -248,20 +257,20 @@ ROWS: Final = (
     Law("select(ones, x, y)",    "x"),
     Law("select(0, x, y)",       "y"),
 )  # fmt: skip
-"""The laws; those of one op are tried in this order."""
+"""The laws; those for one op are tried in this order."""
 
 LAWS: Final = patterns_of(ROWS)
 ELEMENTWISE: Final = LimitedRewrites()
-"""Patterns of elementwise ops that read attributes or create several ops; they are no laws."""
+"""Patterns of element-wise ops that are not laws: they read attributes or create several ops."""
 
 _MIRRORED: Final = {"EQ": "EQ", "NE": "NE", "GE": "LE", "GT": "LT", "LE": "GE", "LT": "GT"}
 _TRUE_OF_EQUALS: Final = ("EQ", "GE", "LE")
 
 
 def _integer_comparison(operation: Operation) -> str | None:
-    """Return the direction of a `compare` that is declared for integers, and has them.
+    """Return the direction of a `compare` of integers that is also declared for integers.
 
-    `None` for other ops.
+    Else `None`.
     """
     direction, kind = operation.get("comparison_direction"), operation.get("compare_type")
     if not isinstance(direction, EnumAttr) or not isinstance(kind, EnumAttr):
@@ -279,7 +288,7 @@ def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits
     direction = _integer_comparison(operation)
     if direction is None or operation.operands[0] is not operation.operands[1]:
         return False
-    return becomes_splat(rewriter, operation, int(direction in _TRUE_OF_EQUALS))
+    return replace_by_splat(rewriter, operation, int(direction in _TRUE_OF_EQUALS))
 
 
 @ELEMENTWISE.on("stablehlo.compare")
@@ -309,7 +318,7 @@ def compare_of_booleans(rewriter: Rewriter, operation: Operation, limits: Limits
         return False
     if (direction.value, bool(known.element)) not in (("NE", False), ("EQ", True)):
         return False
-    return becomes_value(rewriter, operation, value)
+    return replace_by_value(rewriter, operation, value)
 
 
 @ELEMENTWISE.on("stablehlo.select")
@@ -318,10 +327,10 @@ def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits:
     if len(operation.operands) != 3:
         return False
     predicate, on_true, on_false = operation.operands
-    broadcast = maker_of(predicate, "stablehlo.broadcast_in_dim")
+    broadcast = defining_op(predicate, "stablehlo.broadcast_in_dim")
     if broadcast is None or len(broadcast.operands) != 1 or rewriter.uses(predicate) != 1:
         return False
-    inverse = maker_of(broadcast.operands[0], "stablehlo.not")
+    inverse = defining_op(broadcast.operands[0], "stablehlo.not")
     if inverse is None or len(inverse.operands) != 1:
         return False
     new = rewriter.create(
@@ -331,7 +340,7 @@ def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits:
         before=operation,
         types=[predicate.type],
     )
-    return becomes(
+    return replace_by_op(
         rewriter, operation, operation.name, (new.result, on_false, on_true), operation.properties
     )
 
@@ -390,7 +399,7 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
     pairs = [
         k for k in range(half) if {block.arguments[k], block.arguments[k + half]} & needed.keys()
     ]
-    if pairs != used or not all(map(may_go, rest)):
+    if pairs != used or not all(map(may_be_erased, rest)):
         return False
     # The terminator's unused operands are removed first, then the body's unused ops, last first.
     rewriter.set_operands(end, [end.operands[k] for k in used])
@@ -467,10 +476,10 @@ def dims(values: Sequence[int]) -> DenseArrayAttr:
     return DenseArrayAttr(I64, tuple(values))
 
 
-def becomes_value(
+def replace_by_value(
     rewriter: Rewriter, operation: Operation, value: Value, *, merges: bool = False
 ) -> bool:
-    """Replace the only result by a value; false if the types differ.
+    """Replace the only result of an operation by `value`; return false if the types differ.
 
     With `merges`, discardable attributes are copied to the op that defines the value.
     """
@@ -484,7 +493,7 @@ def becomes_value(
     return True
 
 
-def becomes(
+def replace_by_op(
     rewriter: Rewriter,
     operation: Operation,
     name: str,
@@ -523,7 +532,7 @@ def becomes(
     return True
 
 
-def becomes_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
+def replace_by_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
     """Replace an op by a splat of `value`: 0, or 1 for booleans and integers."""
     type = operation.result.type
     if not isinstance(type, TensorType) or not type.is_static or not type.element.numpy:
@@ -553,9 +562,9 @@ def same_static_count(one: TensorType | None, other: TensorType | None) -> bool:
 
 
 _BY_ENTRY: Final = "mhlo.frontend_attributes"
-"""Name of a dictionary attribute whose entries are merged one by one."""
+"""Name of a dictionary attribute that is merged entry by entry."""
 _OWN: Final = "xla_metadata_payload"
-"""Entry of that dictionary for which the surviving op's value is taken, if it has one."""
+"""Entry of that dictionary of which the remaining op's value is used, if it has one."""
 
 
 def merged(

@@ -11,19 +11,19 @@ from hloscope.passes.reading import (
     LimitedRewrites,
     Limits,
     constant_integers,
+    defining_op,
     integer_of,
     integers_of,
-    maker_of,
     static_result,
     tensor_of,
 )
 from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying_laws import (
-    becomes,
-    becomes_splat,
-    becomes_value,
     dims,
     is_identity,
+    replace_by_op,
+    replace_by_splat,
+    replace_by_value,
     same_static_count,
 )
 
@@ -35,7 +35,7 @@ SHAPE: Final = LimitedRewrites()
 
 
 def _only(operation: Operation) -> TensorType | None:
-    """Return the type of the only operand of an op with one result; `None` for other ops."""
+    """Return the type of the only operand of an op that has one result; `None` for other ops."""
     if len(operation.operands) != 1 or len(operation.results) != 1:
         return None
     return tensor_of(operation.operands[0])
@@ -44,7 +44,7 @@ def _only(operation: Operation) -> TensorType | None:
 def _mapped(operation: Operation, name: str) -> Dims | None:
     """Return the result dimension of each operand dimension; `None` if they are invalid.
 
-    `name` is the attribute with the dimensions.
+    `name` is the attribute that has them.
     """
     numbers, result = integers_of(operation, name), tensor_of(operation.results[0])
     operand = tensor_of(operation.operands[0])
@@ -75,7 +75,9 @@ def broadcast_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limit
     """Replace `broadcast_in_dim` by `reshape`, if each element occurs once and in order."""
     if not is_reshape(operation) or operation.result.type == operation.operands[0].type:
         return False
-    return becomes(rewriter, operation, "stablehlo.reshape", operation.operands, {}, merges=True)
+    return replace_by_op(
+        rewriter, operation, "stablehlo.reshape", operation.operands, {}, merges=True
+    )
 
 
 @SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
@@ -84,19 +86,19 @@ def broadcast_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits
     numbers = _broadcast(operation)
     if numbers is None or not is_identity(numbers):
         return False
-    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
 
 
 @SHAPE.on("stablehlo.broadcast_in_dim")
 def broadcast_of_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Merge two nested `broadcast_in_dim` into one, unless the inner one is a reshape."""
     outer = _broadcast(operation)
-    inner = maker_of(operation.operands[0], "stablehlo.broadcast_in_dim") if outer else None
+    inner = defining_op(operation.operands[0], "stablehlo.broadcast_in_dim") if outer else None
     numbers = _broadcast(inner) if inner is not None else None
     if outer is None or inner is None or numbers is None or is_reshape(inner):
         return False
     both = {"broadcast_dimensions": dims([outer[d] for d in numbers])}
-    return becomes(rewriter, operation, operation.name, inner.operands, both, merges=True)
+    return replace_by_op(rewriter, operation, operation.name, inner.operands, both, merges=True)
 
 
 @SHAPE.on("stablehlo.broadcast_in_dim")
@@ -108,7 +110,7 @@ def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Lim
     if not same_static_count(tensor_of(operation.operands[0]), result):
         return False
     order = {"permutation": dims([numbers.index(d) for d in range(result.rank)])}
-    return becomes(
+    return replace_by_op(
         rewriter, operation, "stablehlo.transpose", operation.operands, order, merges=True
     )
 
@@ -119,10 +121,10 @@ def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Lim
 @SHAPE.on("stablehlo.reshape")
 def reshape_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Replace `reshape(reshape(x))` by one `reshape`."""
-    inner = maker_of(operation.operands[0], operation.name) if _only(operation) else None
+    inner = defining_op(operation.operands[0], operation.name) if _only(operation) else None
     if inner is None or _only(inner) is None:
         return False
-    return becomes(
+    return replace_by_op(
         rewriter, operation, operation.name, inner.operands, operation.properties, merges=True
     )
 
@@ -130,7 +132,7 @@ def reshape_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits)
 @SHAPE.on("stablehlo.reshape", "stablehlo.convert")
 def same_type(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Replace a reshape or conversion to the same type by its operand."""
-    return _only(operation) is not None and becomes_value(
+    return _only(operation) is not None and replace_by_value(
         rewriter, operation, operation.operands[0], merges=True
     )
 
@@ -146,19 +148,19 @@ def transpose_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits
     order = _permutation(operation)
     if order is None or not is_identity(order):
         return False
-    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
 
 
 @SHAPE.on("stablehlo.transpose")
 def transpose_of_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Replace `transpose(transpose(x))` by one `transpose`."""
     outer = _permutation(operation)
-    inner = maker_of(operation.operands[0], operation.name) if outer is not None else None
+    inner = defining_op(operation.operands[0], operation.name) if outer is not None else None
     first = _permutation(inner) if inner is not None else None
     if outer is None or inner is None or first is None:
         return False
     both = {"permutation": dims([first[d] for d in outer])}
-    return becomes(rewriter, operation, operation.name, inner.operands, both, merges=True)
+    return replace_by_op(rewriter, operation, operation.name, inner.operands, both, merges=True)
 
 
 @SHAPE.on("stablehlo.transpose")
@@ -170,7 +172,7 @@ def transpose_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limit
     moved = [d for d in order if type.sizes[d] != 1]
     if moved != sorted(moved):
         return False
-    return becomes(rewriter, operation, "stablehlo.reshape", operation.operands, {})
+    return replace_by_op(rewriter, operation, "stablehlo.reshape", operation.operands, {})
 
 
 # ------------------------------------------------------------------------------------ reverse, iota
@@ -189,7 +191,7 @@ def reverse_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) 
     is_splat = known is not None and known.is_splat
     if listed and not is_still and not is_splat:
         return False
-    return becomes_value(rewriter, operation, operation.operands[0])
+    return replace_by_value(rewriter, operation, operation.operands[0])
 
 
 def _iota(operation: Operation) -> tuple[int, TensorType] | None:
@@ -206,7 +208,7 @@ def iota_of_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
     found = _iota(operation)
     if found is None or found[1].sizes[found[0]] != 1:
         return False
-    return becomes_splat(rewriter, operation, 0)
+    return replace_by_splat(rewriter, operation, 0)
 
 
 @SHAPE.on("stablehlo.iota")
@@ -222,7 +224,7 @@ def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) 
     properties = {**operation.properties, "iota_dimension": IntegerAttr(0, I64)}
     row = rewriter.create(operation.name, (), properties, before=operation, types=[line])
     across = {"broadcast_dimensions": dims([number])}
-    return becomes(rewriter, operation, "stablehlo.broadcast_in_dim", row.results, across)
+    return replace_by_op(rewriter, operation, "stablehlo.broadcast_in_dim", row.results, across)
 
 
 # -------------------------------------------------------------------------------------- concatenate
@@ -231,7 +233,7 @@ def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) 
 @SHAPE.on("stablehlo.concatenate")
 def concatenate_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Replace `concatenate` of one operand by the operand."""
-    return len(operation.operands) == 1 and becomes_value(
+    return len(operation.operands) == 1 and replace_by_value(
         rewriter, operation, operation.operands[0]
     )
 
@@ -267,7 +269,7 @@ def concatenate_of_concatenate(rewriter: Rewriter, operation: Operation, limits:
     work, seen = [*reversed(operation.operands)], {operation}
     while work:
         value = work.pop()
-        inner = maker_of(value, operation.name)
+        inner = defining_op(value, operation.name)
         if (
             inner is None
             or inner in seen
@@ -319,7 +321,7 @@ def slice_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits
     """Replace a `slice` of all elements by its operand."""
     if slice_bounds(operation) is None or static_result(operation) is None:
         return False
-    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
 
 
 @SLICING.on("stablehlo.slice")
@@ -329,7 +331,7 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
     If there are several, the concatenation must have no other use.
     """
     found = slice_bounds(operation)
-    joined = maker_of(operation.operands[0], "stablehlo.concatenate") if found else None
+    joined = defining_op(operation.operands[0], "stablehlo.concatenate") if found else None
     if found is None or joined is None or static_result(operation) is None:
         return False
     starts, ends, strides = found
@@ -356,15 +358,15 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
         tuple(b - offset * (d == number) for d, b in enumerate(v)) for v in (starts, ends)
     ]
     properties = bounds_attributes(begins, stops, strides)
-    return becomes(rewriter, operation, operation.name, (source,), properties)
+    return replace_by_op(rewriter, operation, operation.name, (source,), properties)
 
 
 def _parts_read(
     joined: Operation, dimension: int, start: int, end: int
 ) -> tuple[list[Value], int] | None:
-    """Return the operands of `joined` that overlap `[start, end)`, and where the first one begins.
+    """Return the operands of a `concatenate` that overlap `[start, end)`, and where these begin.
 
-    Positions are indices along the concatenated `dimension`. `None` if a size is dynamic.
+    Positions are indices along `dimension`. The result is `None` if a size is dynamic.
     """
     needed: list[Value] = []
     at = offset = 0
@@ -394,7 +396,7 @@ def dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Lim
     begins = [_clamped(s, m - n) for s, m, n in zip(starts, type.shape, sizes, strict=True)]
     ends = [b + n for b, n in zip(begins, sizes, strict=True)]
     properties = bounds_attributes(begins, ends, [1] * type.rank)
-    return becomes(
+    return replace_by_op(
         rewriter, operation, "stablehlo.slice", operation.operands[:1], properties, merges=True
     )
 
@@ -421,7 +423,7 @@ def update_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
     type = tensor_of(operation.operands[1])
     if type is None or not type.is_static or type.num_elements:
         return False
-    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
 
 
 @SLICING.on("stablehlo.dynamic_update_slice")
@@ -436,7 +438,7 @@ def update_of_everything(rewriter: Rewriter, operation: Operation, limits: Limit
     starts = [constant_integers(value) for value in operation.operands[2:]]
     if any(start is None or any(start) for start in starts):
         return False
-    return becomes_value(rewriter, operation, update, merges=True)
+    return replace_by_value(rewriter, operation, update, merges=True)
 
 
 # ---------------------------------------------------------------------------------------------- pad
@@ -452,7 +454,7 @@ def pad_with_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -
         numbers = integers_of(operation, name)
         if numbers is None or any(numbers):
             return False
-    return becomes_value(rewriter, operation, operation.operands[0])
+    return replace_by_value(rewriter, operation, operation.operands[0])
 
 
 @SLICING.on("stablehlo.pad")
@@ -465,7 +467,7 @@ def pad_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
         return False
     across = {"broadcast_dimensions": dims(())}
     value = operation.operands[1:]
-    return becomes(rewriter, operation, "stablehlo.broadcast_in_dim", value, across)
+    return replace_by_op(rewriter, operation, "stablehlo.broadcast_in_dim", value, across)
 
 
 # ------------------------------------------------------------------------------------------- gather
@@ -486,14 +488,14 @@ def gather_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) ->
     properties = bounds_attributes(begins, ends, [1] * len(sizes))
     source = operation.operands[:1]
     if len(kept) == len(sizes):
-        return becomes(rewriter, operation, "stablehlo.slice", source, properties)
+        return replace_by_op(rewriter, operation, "stablehlo.slice", source, properties)
     whole = TensorType(result.element, tuple(sizes))
     cut = rewriter.create("stablehlo.slice", source, properties, before=operation, types=[whole])
-    return becomes(rewriter, operation, "stablehlo.reshape", cut.results, {})
+    return replace_by_op(rewriter, operation, "stablehlo.reshape", cut.results, {})
 
 
 def integers_in(operation: Operation, field: str) -> Dims:
-    """Return a field of an op's dimension numbers; `()` if it is missing."""
+    """Return the field `field` of a gather's dimension numbers; `()` if it is missing."""
     numbers = operation.get("dimension_numbers")
     found = numbers.get(field) if isinstance(numbers, StructAttr) else None
     return found if isinstance(found, tuple) else ()

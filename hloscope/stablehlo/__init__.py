@@ -14,10 +14,10 @@ if TYPE_CHECKING:
         to_graph as to_graph,
     )
     from hloscope.stablehlo.inferring import (
-        answered as answered,
+        has_inference_tests as has_inference_tests,
         infer as infer,
         inferred_types as inferred_types,
-        is_asking as is_asking,
+        run_inference_tests as run_inference_tests,
         walk as walk,
     )
     from hloscope.stablehlo.kinds import AttributeGroups as AttributeGroups

@@ -61,7 +61,7 @@ RegionFunction: TypeAlias = Callable[..., Any]
 
 
 def methods_of(dialect: str) -> dict[str, str]:
-    """Return the full op name by the name of the builder's method, for a dialect.
+    """Return the names of the builder's methods for a dialect's ops, each with the op's full name.
 
     A method whose name would be a Python keyword gets an underscore.
 
@@ -321,9 +321,10 @@ class Builder(StablehloMethods):
         return self._add(operation)
 
     def _made(self, function: RegionFunction, types: Sequence[Type]) -> Region:
-        """Return the region that a Python function builds, with arguments of types `types`.
+        """Return the region that a Python function builds.
 
-        It ends in a `return` of the values that the function returns.
+        `types` are the types of its arguments. The region ends in a `return` of the values that the
+        function returns.
         """
         arguments = tuple([Value(type, None, k) for k, type in enumerate(types)])
         operations: list[Operation] = []
@@ -376,7 +377,7 @@ def _symbols(callee: Any) -> Attribute:
 
 
 def _literal(value: Any, given: TypeLike | None) -> Attribute:
-    """Return a number or an array as the attribute `dense<…>`; `given` is its type.
+    """Return a number or an array as the attribute `dense<…>` of type `given`.
 
     Raises:
         ValueError: The type is missing or not a static tensor, or a value does not fit it.
@@ -408,7 +409,7 @@ def _scalar(value: Value) -> Type:
 
 
 def _arguments(name: str, operands: Sequence[Value]) -> list[Type]:
-    """Return the argument types of the regions of an op, by its name and operands."""
+    """Return the types of the arguments that the regions of op `name` have for these operands."""
     scalars = [_scalar(value) for value in operands]
     half = len(operands) // 2
     match name.removeprefix("stablehlo."):

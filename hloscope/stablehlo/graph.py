@@ -36,7 +36,7 @@ from hloscope.stablehlo.nodes import (
     RegionCode,
     TreeModule,
     location_extras,
-    loose,
+    non_functions,
     result,
 )
 from hloscope.stablehlo.op_making import OpMaker
@@ -44,7 +44,7 @@ from hloscope.stablehlo.op_making import OpMaker
 Extras = tuple[tuple[str, str], ...]
 
 SEVERAL_BLOCKS: Final = "it has several blocks"
-"""Reason why the contents of a region are unknown."""
+"""Reason, in a message, why the contents of a region are unknown."""
 
 
 def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
@@ -90,7 +90,7 @@ def to_graph(tree: Operation) -> TreeModule:
 
 
 class _Computations(Mapping[str, Computation]):
-    """The computations of a module by name: functions, and regions, which are built on request."""
+    """The computations of a module by name: functions, and regions, built on first use."""
 
     def __init__(self) -> None:
         self.functions: Final[dict[str, Computation]] = {}
@@ -138,7 +138,7 @@ class _Modules:
         else:
             self._function(tree, "")
         name = string_of(tree.get("sym_name")) or "module"
-        if not functions and next(loose(tree), None) is not None:
+        if not functions and next(non_functions(tree), None) is not None:
             self._function(tree, "")
         if not functions:
             raise NoFunctionError("the module has no function", span=tree.span)
@@ -146,7 +146,10 @@ class _Modules:
         return TreeModule(tree, name, self.computations, functions[entry])
 
     def _collect(self, tree: Operation) -> None:
-        """Add all functions of a module; one in a nested module is named `module::function`."""
+        """Add all functions of a module.
+
+        A function in a nested module is named `module::function`.
+        """
         work = [(tree, "")]
         while work:
             module, prefix = work.pop(0)
@@ -177,9 +180,10 @@ class _Modules:
             self.public.append(name)
 
     def called(self, symbol: SymbolAttr, prefix: str) -> Computation | None:
-        """Return the function that a symbol names.
+        """Return the function that a symbol refers to; `None` if there is none.
 
-        It is searched in the caller's module, whose name is `prefix`, then in the enclosing ones.
+        It is searched in the caller's module, whose name is `prefix`, then in the modules around
+        it.
         """
         name, functions = "::".join((symbol.root, *symbol.nested)), self.computations.functions
         while True:
@@ -197,7 +201,7 @@ _SIGNATURE: Final = frozenset(["sym_name", "sym_visibility", "function_type", "a
 
 
 class _Frame:
-    """A block whose ops are being read, and the operation that it belongs to."""
+    """A block whose ops are being converted, and the op whose region contains it."""
 
     __slots__ = ("by_name", "calls", "name", "operations", "owner", "parameters")
 
@@ -227,7 +231,7 @@ class _Function:
         # Combiner regions by op and types: each reduction of a program asks for one of a few.
         self.applied: Final[dict[object, Computation]] = {}
         self.known: Final[dict[object, tuple[Op, tuple[Computation, ...]]]] = {}
-        """Op and called computations of single-result ops, by the reader's key of equal ops."""
+        """Op and called computations of ops with one result, by the key that equal ops share."""
         self.numbers: Final = count()
 
     def body(self) -> Body:
@@ -278,7 +282,7 @@ class _Function:
                 self._make(frame, owner, calls)
 
     def _entered(self, frame: _Frame, owner: Operation) -> _Frame:
-        """Return the frame for reading the next region of `owner`, an op in `frame`."""
+        """Return the frame of the next region of `owner`, an op in the block of `frame`."""
         number = len(frame.calls)
         region = owner.regions[number]
         block = region.blocks[0] if region.blocks else None
@@ -289,24 +293,27 @@ class _Function:
         return inner
 
     def _read(self, frame: _Frame) -> Operation | None:
-        """Read the ops of a block up to one whose regions must be read first; return that op.
+        """Convert the ops of a block up to one whose regions must be converted first.
 
-        Return `None` at the end of the block. An op equal to an earlier one is read without calls.
+        Return that op.
+
+        Return `None` at the end of the block. An op equal to an earlier one is converted inline,
+        without calls of methods.
         """
         known, values, by_name = self.known.get, self.values, frame.by_name
         value_of = values.__getitem__
         for operation in frame.operations:
-            found = known(operation.alike)
+            found = known(operation.shared_key)
             if found is None:
-                if self._is_waiting(frame, operation):
+                if self._needs_regions_first(frame, operation):
                     return operation
-                # An op equal to an earlier one but for operands and result (`alike`) shares its op
-                # and calls.
+                # An op equal to an earlier one but for operands and result (`shared_key`) shares
+                # its op and calls.
                 continue
             (value,) = operation.results
             name = value.name
             if not name or name in by_name:
-                self._is_waiting(frame, operation)
+                self._needs_regions_first(frame, operation)
                 continue
             reads = operation.operands
             try:
@@ -328,21 +335,21 @@ class _Function:
             values[value] = by_name[name] = made
         return None
 
-    def _is_waiting(self, frame: _Frame, operation: Operation) -> bool:
-        """Read an op; return true, and read nothing, if its regions must be read first."""
+    def _needs_regions_first(self, frame: _Frame, operation: Operation) -> bool:
+        """Convert an op; if its regions must be converted first, do nothing and return true."""
         regions = operation.regions
         calls: tuple[Computation, ...] = ()
         if regions:
             if operation.name not in CLASSES or not all(map(_has_single_block, regions)):
-                self._opaque(frame, operation)
+                self._add_opaque(frame, operation)
                 return False
-            applied = self._applied(operation)
+            applied = self._combiner(operation)
             if applied is None:
                 return True
             calls = (applied,)
         made = self._make(frame, operation, calls)
-        if made is not None and operation.alike is not None:
-            self.known[operation.alike] = made.op, made.calls
+        if made is not None and operation.shared_key is not None:
+            self.known[operation.shared_key] = made.op, made.calls
         return False
 
     # ----------------------------------------------------------------------------- instructions
@@ -430,10 +437,10 @@ class _Function:
             self.values[value] = part
             self._add(frame, part)
 
-    def _opaque(self, frame: _Frame, operation: Operation) -> None:
+    def _add_opaque(self, frame: _Frame, operation: Operation) -> None:
         """Add an op whose regions cannot be converted.
 
-        All values that they read become operands.
+        The values that they read become its operands.
         """
         operands = dict.fromkeys(self._operands(operation))
         for value in _read_inside(operation):
@@ -466,11 +473,11 @@ class _Function:
                 hint = did_you_mean(symbol.root, self.modules.computations.functions)
                 raise VerifyError(f"no function `@{symbol.root}`{hint}", span=operation.span)
 
-    def _applied(self, operation: Operation) -> Computation | None:
-        """Return the computation of a combiner such as `applies stablehlo.add`.
+    def _combiner(self, operation: Operation) -> Computation | None:
+        """Return the computation of a combiner that is one op, such as `applies stablehlo.add`.
 
-        There is one for each op and type. `None` if the region does more than one op on its own
-        arguments.
+        There is one computation for each op and type. The result is `None` if the region does more
+        than one op on its own arguments.
         """
         (region, *others) = operation.regions
         operations = region.blocks[0].operations if region.blocks else ()
@@ -531,7 +538,7 @@ def _read_inside(operation: Operation) -> Iterator[Value]:
 
 
 def _label(owner: Operation) -> str:
-    """Return a readable name of an op: that of its first result, else op name and position."""
+    """Return a readable name of an op: that of its first result, else its op name and position."""
     name = owner.results[0].name if owner.results else ""
     if name:
         return name

@@ -59,7 +59,7 @@ _TYPES: Final = "hlo_test_infer.get_return_types"
 _COMPONENTS: Final = "hlo_test_infer.get_return_type_components"
 _SHAPES: Final = "hlo_test_infer.reify_return_type_shapes"
 _BROADCAST: Final = "hlo_test_broadcast.numpy_broadcast"
-_ASKED: Final = frozenset([_TYPES, _COMPONENTS, _SHAPES, _BROADCAST])
+_TEST_OPS: Final = frozenset([_TYPES, _COMPONENTS, _SHAPES, _BROADCAST])
 
 
 class Inferred(NamedTuple):
@@ -108,7 +108,7 @@ def infer(
 
 
 def inferred_types(operation: Operation) -> Inferred:
-    """Return the inferred result types of an operation in a syntax tree, or the error."""
+    """Return the inferred result types of an operation of a syntax tree, or the error."""
     if operation.name not in CLASSES:
         return Inferred(operation, None)
     try:
@@ -126,12 +126,12 @@ def walk(module: Operation) -> Iterator[Operation]:
     return module.walk()
 
 
-def is_asking(module: Operation) -> bool:
-    """Does the module contain ops of upstream's type inference tests?"""
-    return any(operation.name in _ASKED for operation in walk(module))
+def has_inference_tests(module: Operation) -> bool:
+    """Does the module contain ops of StableHLO's type inference tests, such as `hlo_test_infer`?"""
+    return any(operation.name in _TEST_OPS for operation in walk(module))
 
 
-def answered(module: Operation) -> Operation:
+def run_inference_tests(module: Operation) -> Operation:
     """Return the module with its `hlo_test_infer` and `hlo_test_broadcast` ops evaluated.
 
     `get_return_types` and `get_return_type_components` are replaced by ops that have the types as
@@ -146,20 +146,20 @@ def answered(module: Operation) -> Operation:
     for operation in walk(copy):
         if operation.name == "func.func":
             for block in operation.blocks:
-                _Block().answer(block)
+                _Block().replace_tests(block)
     return copy
 
 
 class _Block:
-    """Replaces the test ops in one block."""
+    """Replaces the ops of type inference tests in one block."""
 
     def __init__(self) -> None:
         self.new: Final[dict[Value, Value]] = {}
         self.reifier: Final = Reifier()
         self.operations: list[Operation] = []
 
-    def answer(self, block: Any) -> None:
-        """Replace the test ops in a block by their results."""
+    def replace_tests(self, block: Any) -> None:
+        """Replace the test ops in a block by ops with their results."""
         for operation in block.operations:
             operation.operands = tuple([self.new.get(v, v) for v in operation.operands])
             if operation.name == _SHAPES and self._reified(operation):
@@ -168,7 +168,7 @@ class _Block:
                 operation = self._broadcast(operation)
             self.operations.append(self._typed(operation))
         constants = [*self.reifier.constants.values()]
-        block.operations = tuple(_read([*constants, *self.operations]))
+        block.operations = tuple(_without_unused([*constants, *self.operations]))
         for operation in block.operations:
             operation.parent = block
 
@@ -205,7 +205,7 @@ class _Block:
         if types is None:
             return operation
         if operation.name == _COMPONENTS:
-            types = tuple(map(_component, types))
+            types = tuple(map(_with_index_elements, types))
         given: dict[str, Attribute] = {f"types{k}": TypeAttr(t) for k, t in enumerate(types)}
         results = tuple([Value(v.type, None, k, v.name) for k, v in enumerate(operation.results)])
         made = Operation(
@@ -223,7 +223,10 @@ class _Block:
 
 
 def _span(operation: Operation) -> Span | None:
-    """Return the source span of the op that defines the first operand, else of `operation`."""
+    """Return the position of the op that defines the first operand.
+
+    If it has none, of `operation`.
+    """
     arrays = all(isinstance(value.type, TensorType) for value in operation.operands)
     owner = operation.operands[0].owner if operation.operands and arrays else operation
     if isinstance(owner, Block) and owner.parent is not None and owner.parent.parent is not None:
@@ -231,8 +234,8 @@ def _span(operation: Operation) -> Span | None:
     return owner.span if isinstance(owner, Operation) else operation.span
 
 
-def _component(type: Type) -> Type:
-    """Return a tensor type with the same sizes and bounds, and elements of type `index`."""
+def _with_index_elements(type: Type) -> Type:
+    """Return a tensor type with sizes and bounds of `type`, and elements of type `index`."""
     if isinstance(type, TensorType):
         return TensorType(INDEX, type.sizes, None, type.bounds, type.encoding)
     return type
@@ -246,8 +249,8 @@ def _is_pure(operation: Operation) -> bool:
     return dialect in ("chlo", "shape", "tensor", "arith")
 
 
-def _read(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations except those without effects whose results have no users."""
+def _without_unused(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations without those that have no effect and no used result."""
     used: set[Value] = set()
     kept: list[Operation] = []
     # Backwards, so that all users of an op have been decided before the op itself.
@@ -271,9 +274,9 @@ _SHAPE_OPERAND: Final = {
     "stablehlo.dynamic_reshape": 1,
     "stablehlo.dynamic_broadcast_in_dim": 1,
 }
-"""Number of the operand whose elements are the result sizes, by op name."""
+"""Index of the operand whose elements are the sizes of the result, by op name."""
 
-_LIKE: Final = {
+_OPERAND_OF_SAME_SIZES: Final = {
     "stablehlo.select": 1,
     "stablehlo.clamp": 1,
     "stablehlo.compare": 0,
@@ -281,7 +284,7 @@ _LIKE: Final = {
     "stablehlo.cholesky": 0,
     "chlo.constant_like": 0,
 }
-"""Number of an operand with the sizes of the result, by op name.
+"""Index of an operand whose sizes are those of the result, by op name.
 
 Elementwise ops, which are not listed, have such an operand, too.
 """
@@ -295,7 +298,7 @@ Source: MLIR `ArithBase.td`, `Arith_CmpIPredicateAttr`.
 
 
 class Reifier:
-    """Creates ops that compute result sizes; equal constants are shared.
+    """Creates ops that compute the sizes of an op's result at run time.
 
     Attributes:
         operations: The ops in order, without constants.
@@ -307,9 +310,9 @@ class Reifier:
         self.constants: dict[int, Operation] = {}
 
     def sizes(self, operation: Operation) -> Value | None:
-        """Return a vector of the sizes of the op's result.
+        """Return a vector of the sizes of an op's result, computed by new ops.
 
-        `None` if there is no rule for the op.
+        `None` if no rule is known.
         """
         name, operands = operation.name, operation.operands
         if name in _SHAPE_OPERAND:
@@ -319,8 +322,8 @@ class Reifier:
         op = make_op(operation)
         if isinstance(op, ImplicitBroadcast):
             return self._broadcast(operands)
-        if name in _LIKE or isinstance(op, Elementwise | Reverse):
-            return self._shape_of(operands[_LIKE.get(name, 0)])
+        if name in _OPERAND_OF_SAME_SIZES or isinstance(op, Elementwise | Reverse):
+            return self._shape_of(operands[_OPERAND_OF_SAME_SIZES.get(name, 0)])
         rule = _RULES.get(type(op))
         if rule is None or not all(isinstance(value.type, TensorType) for value in operands):
             return None
@@ -354,7 +357,7 @@ class Reifier:
         return None
 
     def dimension(self, value: Value, d: int) -> Value:
-        """Return the size of dimension `d`: a constant if it is static, else `tensor.dim`."""
+        """Return the size of dimension `d`: a constant if it is static, else a `tensor.dim`."""
         assert isinstance(value.type, TensorType)
         size = value.type.sizes[d]
         if size is not None:
@@ -362,7 +365,7 @@ class Reifier:
         return self._make("tensor.dim", INDEX, value, self.constant(d))
 
     def add(self, left: Value, right: Value) -> Value:
-        """Return the sum of two sizes; it is folded if one is 0 or both are constants."""
+        """Return the sum of two sizes; it is computed at once if one is 0 or both are constants."""
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a + b)
@@ -373,7 +376,7 @@ class Reifier:
     def subtract(self, left: Value, right: Value) -> Value:
         """Return the difference of two sizes.
 
-        It is folded if the right one is 0 or both are constants.
+        It is computed at once if the right one is 0 or both are constants.
         """
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
@@ -381,7 +384,10 @@ class Reifier:
         return left if b == 0 else self._make("arith.subi", INDEX, left, right)
 
     def multiply(self, left: Value, right: Value) -> Value:
-        """Return the product of two sizes; it is folded if one is 0 or 1, or both are constants."""
+        """Return the product of two sizes.
+
+        It is computed at once if one is 0 or 1, or both are constants.
+        """
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a * b)

@@ -40,7 +40,7 @@ from hloscope.mlir import (
     dense_values,
     expanded,
     parse_attribute,
-    plain,
+    python_value,
 )
 from hloscope.mlir.dialects import DIALECTS, EMPTY, axes_of, frontend_values, mesh_of, shardy_value
 from hloscope.ops import (
@@ -201,7 +201,7 @@ def write_pairs(values: tuple[Any, ...]) -> DenseAttr:
 
 
 def read_table(attribute: Attribute) -> Groups:
-    """Return replica groups or a similar table of integers.
+    """Return a table of integers as tuples: replica groups, or source-target pairs.
 
     Groups along mesh axes stay symbolic.
     """
@@ -211,7 +211,7 @@ def read_table(attribute: Attribute) -> Groups:
 
 
 def write_table(value: Groups | Pairs) -> Attribute:
-    """Return the attribute of replica groups or pairs, also of those that HLO has."""
+    """Return the attribute of replica groups or source-target pairs, also for groups of HLO."""
     if isinstance(value, AttributeGroups):
         return value.written  # type: ignore[no-any-return]
     if isinstance(value, WrittenGroups):
@@ -318,7 +318,7 @@ def read_literal(attribute: Attribute) -> MlirLiteral:
 
 
 def write_literal(literal: Literal) -> Attribute:
-    """Return the attribute of a constant's literal.
+    """Return the attribute `value` of a constant, given its literal.
 
     Raises:
         UnsupportedError: The literal comes from another language, and needs a type, which `tree`
@@ -357,7 +357,7 @@ def _parsed_value(text: str) -> Any:
             return shardy_value(text)
         except UnsupportedError:
             return None
-    found = plain(read_verbatim(text))
+    found = python_value(read_verbatim(text))
     if isinstance(found, dict):
         return frontend_values(found)
     if isinstance(found, str) and found.startswith("{"):
@@ -408,7 +408,7 @@ def _written_leaf(value: int | str) -> Attribute:
 
 
 class Kind(NamedTuple):
-    """The conversion between an attribute and the value of an op's field.
+    """Conversion between an attribute and the value of a field of an op's class.
 
     Attributes:
         read: Returns the value; for a structure, values by name.
@@ -483,11 +483,14 @@ KINDS: Final[dict[str, Kind]] = {
     **{name: _enum(name) for name in _ENUMS},
     **{name: _struct(name) for name in ("gather", "scatter", "dot", "ragged_dot")},
 }
-"""Conversions by constraint of the attribute; other constraints are stored as text."""
+"""Conversions, by the constraint of the attribute.
+
+Attributes of other constraints are stored as text.
+"""
 
 
 def kind_of(constraint: str) -> Kind:
-    """Return how attributes with a constraint are read and written."""
+    """Return the conversion of attributes with this constraint, as op definitions name it."""
     return KINDS.get(constraint, VERBATIM)
 
 

@@ -57,7 +57,7 @@ _ATTRIBUTES: Final = get_args(Attribute)
 
 
 def as_type(given: TypeLike) -> Type:
-    """Return a type, given the type or its text.
+    """Return a type; a text is parsed.
 
     >>> as_type("2x3xf32") == as_type("tensor<2x3xf32>")
     True
@@ -76,7 +76,7 @@ _SCALARS: Final = frozenset(["index", "none"])
 
 
 def attribute_of(value: Any) -> Attribute:
-    """Return a Python value as an attribute: integers as `i64`, floats as `f64`.
+    """Return the attribute of a Python value: an integer becomes `i64`, a float `f64`.
 
     Raises:
         TypeError: No attribute has such a value.
@@ -138,7 +138,7 @@ def attributes_from(name: str, given: Mapping[str, Any]) -> dict[str, Attribute]
 
 
 def structure_fields(slot: AttributeSlot) -> dict[str, int | tuple[int, ...]]:
-    """Return the fields of a structure that may be given separately, with their defaults."""
+    """Return the fields of a structure that can be given one by one, with their defaults."""
     is_struct = kind_of(slot.constraint).spreads and slot.constraint in EMPTY
     return EMPTY[slot.constraint] if is_struct else {}
 
@@ -174,7 +174,7 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
 
 
 def known_type(value: Value) -> Type:
-    """Return the type of a value; for a constant of integers, with its elements."""
+    """Return the type of a value; for a constant of integers, a type that includes the integers."""
     type = value.type
     if not isinstance(type, TensorType) or type.element.kind not in ("signed", "unsigned"):
         return type
@@ -218,7 +218,10 @@ def integers_in(literal: Attribute | None) -> Dims | None:
 
 
 def operand_types(op: Op, operands: Sequence[Value]) -> tuple[Type, ...]:
-    """Return the types of the operands; with their elements where type inference needs them."""
+    """Return the types of the operands.
+
+    A type includes the integers of a constant that inference reads.
+    """
     types = [value.type for value in operands]
     for number in op.reads_values:
         if number < len(types):
@@ -246,7 +249,7 @@ def inferred(op: Op, operands: tuple[Type, ...], calls: Iterable[Callee] = ()) -
 
 
 def signature(region: Region) -> Signature:
-    """Return the argument and result types of a region of one block."""
+    """Return the argument types of a region of one block, and the types of its results."""
     if not region.blocks:
         return Signature()
     block = region.blocks[0]
@@ -347,9 +350,9 @@ def _stretched(
 
 
 def _sized(value: Value, d: int, source: tuple[Value, int], operations: list[Operation]) -> Value:
-    """Set the run-time size of dimension `d` of `value` to that of a dimension of another tensor.
+    """Return `value` with the run-time size of its dimension `d` set to that of another tensor.
 
-    `source` is that tensor and dimension; the new operations are appended to `operations`.
+    `source` is the other tensor and its dimension; new operations are appended to `operations`.
     """
     other, e = source
     size = made("stablehlo.get_dimension_size", [other], {"dimension": IntegerAttr(e, I64)})

@@ -38,9 +38,11 @@ Extras = tuple[tuple[str, str], ...]
 
 
 class _TreeInstruction(Instruction):
-    """An instruction of a syntax tree; attributes and location are formatted on request.
+    """An instruction of a module that has a syntax tree.
 
-    The text of a location may be long, so only `extras` and `extra("loc")` format it.
+    The text of its attributes is made on request.
+
+    The text of a location may be long, so only `extras` and `extra("loc")` contain it.
     """
 
     __slots__ = ()
@@ -52,16 +54,19 @@ class _TreeInstruction(Instruction):
 
     @property
     def _others(self) -> Extras:
-        """Attributes that no field holds: `(name, text)`."""
+        """Attributes without a field in the op's class, except the location, as (name, text)."""
         raise NotImplementedError
 
     @property
     def extras(self) -> Extras:
-        """Attributes that no field holds, and the location as `loc`: `(name, text)`."""
+        """Attributes without a field in the op's class, and the location `loc`, as (name, text)."""
         return (*self._others, *location_extras(self.location))
 
     def extra(self, name: str) -> str | None:
-        """Return the text of an attribute that no field holds; `None` if there is none."""
+        """Return the text of the attribute `name` if no field of the op's class holds it.
+
+        Else `None`.
+        """
         found = location_extras(self.location) if name == "loc" else self._others
         return dict(found).get(name)
 
@@ -91,7 +96,7 @@ class Node(_TreeInstruction):
 
     @property
     def _others(self) -> Extras:
-        """Attributes that no field holds: `(name, text)`."""
+        """Attributes without a field in the op's class, except the location, as (name, text)."""
         operation = self.operation
         if isinstance(self.op, Result | UnknownOp):
             return ()
@@ -102,7 +107,10 @@ class Node(_TreeInstruction):
         return tuple([(name, verbatim(a)) for name, a in given.items() if name not in own])
 
     def extra(self, name: str) -> str | None:
-        """Return the text of an attribute that no field holds; `None` if there is none."""
+        """Return the text of the attribute `name` if no field of the op's class holds it.
+
+        Else `None`.
+        """
         operation = self.operation
         if name != "loc" and name not in operation.attributes and name not in operation.properties:
             return None  # `_others` writes all of them out: a sixth of `cost` of 47,493 kernels
@@ -139,7 +147,7 @@ class Argument(_TreeInstruction):
 
     @property
     def _others(self) -> Extras:
-        """Attributes of the argument: `(name, text)`."""
+        """Attributes of the argument, without its location, as (name, text)."""
         given = self.owner.get("arg_attrs")
         number = self.value.index
         if isinstance(given, ArrayAttr) and number < len(given.elements):
@@ -218,10 +226,10 @@ class TreeModule(Module):
 
     @cached_property
     def extras(self) -> Extras:
-        """Attributes of the module, and its ops that are not functions: `(name, text)`."""
+        """Attributes of the module, and texts of its ops except functions, as (name, text)."""
         tree = self.tree
         own = [(name, verbatim(a)) for name, a in tree.attributes.items()]
-        others = [(o.name, _op_text(o)) for o in loose(tree)]
+        others = [(o.name, _op_text(o)) for o in non_functions(tree)]
         return (*own, *others, *location_extras(tree.location))
 
 
@@ -244,7 +252,7 @@ def _op_text(operation: Operation) -> str:
     return MeshText(text) if operation.name == "sdy.mesh" else text
 
 
-def loose(tree: Operation) -> Iterator[Operation]:
+def non_functions(tree: Operation) -> Iterator[Operation]:
     """Yield the ops of a module that are neither functions nor modules."""
     known = ("func.func", "builtin.module")
     return (o for o in tree.inside if o.name not in known)

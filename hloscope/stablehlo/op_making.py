@@ -26,24 +26,27 @@ from hloscope.stablehlo.kinds import attribute_text, kind_of, read_verbatim, ver
 
 
 class OpMaker:
-    """Creates the ops of one module; operations that share their attributes share one op."""
+    """Creates the graph's ops for the operations of one module.
 
-    __slots__ = ("_alike", "_known")
+    Operations with shared attributes share an op.
+    """
+
+    __slots__ = ("_by_shared_key", "_known")
 
     def __init__(self) -> None:
         # By name and `id` of the attribute mappings, then by the reader's key of equal ops: asked
         # for each op, of which most repeat.
         self._known: dict[tuple[str, int, int], tuple[Op, object, object]] = {}
-        self._alike: dict[object, Op] = {}
+        self._by_shared_key: dict[object, Op] = {}
 
     def __call__(self, operation: Operation) -> Op:
-        """Return the op of the graph for an operation; see `make_op`."""
-        alike = operation.alike
-        if alike is None:
+        """Return the graph's op for an operation, as `make_op` does."""
+        shared_key = operation.shared_key
+        if shared_key is None:
             return self._made(operation)
-        op = self._alike.get(alike)
+        op = self._by_shared_key.get(shared_key)
         if op is None:
-            op = self._alike[alike] = self._made(operation)
+            op = self._by_shared_key[shared_key] = self._made(operation)
         return op
 
     def _made(self, operation: Operation) -> Op:
@@ -100,7 +103,7 @@ def _text(value: object) -> str:
 
 
 def _values(operation: Operation) -> dict[str, Any]:
-    """Return the values of an operation's attributes, by field of its op."""
+    """Return the values of an operation's attributes, by the fields of its op class."""
     values: dict[str, Any] = {}
     properties, attributes = operation.properties, operation.attributes
     for slot in own_attributes(operation.name):
@@ -131,7 +134,7 @@ def _values(operation: Operation) -> dict[str, Any]:
 
 
 def own_attributes(name: str) -> Sequence[AttributeSlot]:
-    """Return the attributes that an op's fields or settings hold: all but the name of a callee.
+    """Return the attributes of op `name` that its class holds: all but the name of a callee.
 
     >>> [slot.name for slot in own_attributes("stablehlo.composite")]
     ['name', 'composite_attributes', 'version']
@@ -152,7 +155,7 @@ def _read_if(values: dict[str, Any], operation: Operation) -> None:
 
 
 def _read_sort(values: dict[str, Any], operation: Operation) -> None:
-    """Replace a negative dimension in `values`, such as the default -1, by the one it counts to."""
+    """Replace a negative dimension of a `sort` in `values` by the non-negative one."""
     given = values.get("dimension", -1)
     type = operation.operands[0].type if operation.operands else None
     rank = type.rank if isinstance(type, TensorType) else 0
@@ -240,7 +243,7 @@ _SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
 _BY_TYPE: Final = frozenset(
     ["stablehlo.convolution", "stablehlo.dynamic_conv", "stablehlo.sort", "chlo.scan"]
 )
-"""Ops whose fields depend on types and operands, not on attributes alone."""
+"""Ops with fields that depend on operand types, not on attributes alone."""
 
 
 # --- op to tree -----------------------------------------------------------------------------------
@@ -299,7 +302,7 @@ def attributes_of(op: Op) -> dict[str, Attribute]:
 
 
 def _written(op: Op) -> tuple[dict[str, Any], Mapping[str, object]]:
-    """Return the values of all attributes, by field, and the defaults of optional ones."""
+    """Return the values of all attributes of an op by field, and the defaults of optional ones."""
     defaults = defaults_of(type(op))
     values: dict[str, Any] = {field: getattr(op, field) for field in defaults}
     values |= dict(values.pop("settings", ()))

@@ -54,7 +54,7 @@ from hloscope.stablehlo.op_making import attributes_of, name_of
 
 _CALLERS: Final = Call, Composite, CustomCall
 _ONE_VALUE: Final = Call, CustomCall, GetTupleElement, Tuple
-"""Ops that have one result even if that is a tuple."""
+"""Ops whose tuple is one result, in contrast to ops with several results."""
 
 
 def to_mlir(module: Module) -> Operation:
@@ -93,16 +93,16 @@ def _region(arguments: tuple[Value, ...], operations: list[Operation]) -> Region
 
 
 class _Trees:
-    """Rebuilds a syntax tree with the current bodies of its functions; other ops are copied."""
+    """Builds a new syntax tree: functions from their current bodies, other ops by copying."""
 
     def __init__(self, module: TreeModule, regions: set[Computation]) -> None:
         self.computations: Final = [c for c in module if c not in regions]
         self.functions: Final = {c.operation: c for c in module if isinstance(c, Function)}
 
     def module(self, tree: Operation, prefix: str) -> Operation:
-        """Return a copy of a module, with the modules nested in it.
+        """Return a copy of a module, and of the modules nested in it.
 
-        `prefix` is the name of the module in names of functions.
+        `prefix` is the module's name, which precedes `::` in the names of its functions.
         """
         blocks: list[Block] = []
         for block in tree.blocks:
@@ -132,7 +132,7 @@ class _Body:
         self.computation, self.name = computation, name
         self.values: Final[dict[Instruction, Value]] = {}
         self.originals: Final[dict[Value, Value]] = {}
-        """New values by those of the original tree, for regions that are copied."""
+        """Values of the new tree, by values of the original tree, for regions that are copied."""
 
     def function(self) -> Operation:
         """Return the operation of the function."""
@@ -198,12 +198,12 @@ class _Body:
         return tuple(made)
 
     def _fill(self, frame: _Frame) -> Instruction | None:
-        """Create operations up to an instruction whose regions must be created first.
+        """Create the operations of a block up to one whose regions must be created first.
 
-        Return that instruction; `None` at the end of the computation.
+        Return the instruction of that operation; `None` at the end of the block.
         """
         for ins in frame.instructions:
-            if isinstance(ins.op, Parameter) or _is_part(ins) or _is_implied(ins):
+            if isinstance(ins.op, Parameter) or _is_single_result(ins) or _is_implied(ins):
                 continue
             if ins is frame.returned:
                 continue
@@ -218,9 +218,9 @@ class _Body:
         return None
 
     def _results(self, root: Instruction, frame: _Frame) -> Iterator[Value]:
-        """Yield the values that a computation without `return` returns.
+        """Yield the values that a computation without a `return` returns.
 
-        In a region, these are the elements of HLO's root tuple.
+        In a region, these are the elements of the root tuple of HLO.
         """
         if root is frame.returned:
             return (self._value(operand) for operand in root.operands)
@@ -244,14 +244,14 @@ class _Body:
         operands = tuple([self._value(operand) for operand in ins.operands])
         if isinstance(ins.op, Return):
             if original is not None:
-                return _same(original, operands, (), ())
+                return _copy_with(original, operands, (), ())
             return Operation(_return_name(frame.owner), operands)
         if original is not None:
             results = tuple(
                 [Value(v.type, None, k, v.name) for k, v in enumerate(original.results)]
             )
             self.originals.update(zip(original.results, results, strict=True))
-            made = _same(original, operands, results, regions)
+            made = _copy_with(original, operands, results, regions)
         else:
             made = self._new(ins, operands, frame, regions)
         for value in made.results:
@@ -312,7 +312,7 @@ class _Body:
 
 
 class _Frame:
-    """A block under construction, and what is known of it so far."""
+    """A block that is being built from a computation."""
 
     __slots__ = (
         "arguments",
@@ -338,11 +338,11 @@ class _Frame:
         self.returned = root if is_several else None
         """The root tuple of an HLO region whose parts are the returned values; else `None`."""
         for ins in computation.instructions:
-            if _is_part(ins):
+            if _is_single_result(ins):
                 self.parts.setdefault(ins.operands[0], []).append(ins)
 
 
-def _same(
+def _copy_with(
     original: Operation,
     operands: tuple[Value, ...],
     results: tuple[Value, ...],
@@ -360,8 +360,8 @@ def _same(
     )
 
 
-def _is_part(ins: Instruction) -> bool:
-    """Is the instruction one result of an op with several, taken from its tuple?"""
+def _is_single_result(ins: Instruction) -> bool:
+    """Is the instruction a single result of an op that has several results in StableHLO?"""
     if isinstance(ins.op, Result) or isinstance(ins, Node):
         return isinstance(ins.op, Result)
     if not isinstance(ins.op, GetTupleElement):
@@ -372,7 +372,7 @@ def _is_part(ins: Instruction) -> bool:
 
 
 def _is_implied(ins: Instruction) -> bool:
-    """Is the instruction the `return` that a block without one has implicitly?"""
+    """Is the instruction the `return` of a block whose terminator is another op?"""
     return (
         isinstance(ins.op, Return)
         and isinstance(ins, Node)
@@ -414,8 +414,8 @@ def _callees(ins: Instruction) -> Mapping[str, Attribute]:
 def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
     """Return a copy of an operation with its regions.
 
-    `values` maps values from outside to new ones, and the values in the copy are added to it.
-    Values and blocks are created first, then the operations from the innermost to the outermost.
+    `values` maps values from outside the operation to their replacements. It receives the copy's
+    values, by the original ones.
     """
     order = [operation]
     blocks: dict[Block, Block] = {}
@@ -425,7 +425,7 @@ def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
         for k, value in enumerate(each.results):
             values[value] = Value(value.type, None, k, value.name)
         for block in each.blocks:
-            blocks[block] = _empty(block, values)
+            blocks[block] = _copy_without_ops(block, values)
             order += block.operations
     made: dict[Operation, Operation] = {}
     for each in reversed(order):
@@ -437,8 +437,11 @@ def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
     return made[operation]
 
 
-def _empty(block: Block, values: dict[Value, Value]) -> Block:
-    """Return a block without operations, with copies of the arguments; `values` receives them."""
+def _copy_without_ops(block: Block, values: dict[Value, Value]) -> Block:
+    """Return a copy of a block with its arguments, but without operations.
+
+    `values` receives the copies of the arguments, by the original ones.
+    """
     arguments = tuple([Value(a.type, None, a.index, a.name, a.location) for a in block.arguments])
     values.update(zip(block.arguments, arguments, strict=True))
     made = Block(arguments, (), block.label)

@@ -9,7 +9,11 @@ if TYPE_CHECKING:
         verify_hlo as verify_hlo,
         verify_instructions as verify_instructions,
     )
-    from hloscope.verifier.hlo.types import Kind as Kind, inferred as inferred, kind_of as kind_of
+    from hloscope.verifier.hlo.types import (
+        CheckKey as CheckKey,
+        check_key as check_key,
+        inferred as inferred,
+    )
     from hloscope.verifier.stablehlo.walk import verify_mlir as verify_mlir
     from hloscope.verifier.text import (
         expectations as expectations,

@@ -66,7 +66,7 @@ def first_errors(
 
 
 def diagnostics_of(error: ParseError) -> list[Diagnostic]:
-    """Return the diagnostics of a parse error: one or several."""
+    """Return the diagnostics of a parse error: its own, and those recorded before and after it."""
     found = getattr(error, "diagnostics", None)
     return list(found) if found else [Diagnostic(error.message, error.span, error.rule)]
 
@@ -161,9 +161,9 @@ def expectations(source: Source) -> list[Expectation]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Return the regular expression of an `expected-error-re`.
+    """Return the regular expression in an `expected-error-re` comment.
 
-    Its `{{…}}` parts are POSIX expressions, and the rest is literal.
+    The parts `{{…}}` of `text` are POSIX expressions, and the rest is literal.
     """
     parts: list[str] = []
     while True:
@@ -187,7 +187,7 @@ def _posix(expression: str) -> str:
 def mismatches(
     expected: Iterable[Expectation], diagnostics: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return the unexpected diagnostics, then an error for each expectation without a diagnostic.
+    """Return the diagnostics that no expectation matches, then an error for each unmet expectation.
 
     Several diagnostics may match one expectation. Notes need no expectation.
     """

@@ -69,7 +69,7 @@ def test_parts(text: str, shape: tuple[int, ...], firsts: list[int]) -> None:
     whole = np.arange(8).reshape(shape)
     parts = {d: sharding.part(whole, d) for d in range(8)}
     assert [part.flat[0] for part in parts.values()] == firsts
-    assert (sharding.whole(parts) == whole).all()
+    assert (sharding.joined(parts) == whole).all()
 
 
 def test_devices_in_another_order() -> None:

@@ -136,7 +136,7 @@ def test_the_number_of_a_first_result_may_be_written() -> None:
     assert [(v.name, v.index) for v in fourth.operands] == [("0", 0), ("1", 1)]
     assert [(v.name, v.index) for v in fifth.operands] == [("1", 0), ("2", 0)]
     assert text[fifth.start : fifth.end] == "stablehlo.add"
-    assert fourth.alike is fifth.alike is not None  # by the same template
+    assert fourth.shared_key is fifth.shared_key is not None  # by the same template
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_ops_found_alike_differ_in_names_and_places_only() -> None:
     members: dict[object, list[Operation]] = {}
     ops = list(parse_mlir(text, dialects=DIALECTS).walk())
     for op in ops:
-        if op.alike is not None:
-            members.setdefault(op.alike, []).append(op)
+        if op.shared_key is not None:
+            members.setdefault(op.shared_key, []).append(op)
     assert sum(map(len, members.values())) > len(ops) / 2
     for first, *others in members.values():
         for op in others:
@@ -277,7 +277,7 @@ def test_lines_that_differ_in_their_types_share_the_rest(last: str, message: str
     known = {op.name: op for op in function.inside[:-2]}
     new = function.inside[-2]
     assert new.properties is known[new.name].properties
-    assert new.alike is not known[new.name].alike
+    assert new.shared_key is not known[new.name].shared_key
     assert last.partition(" : ")[2] in print_mlir(
         parse_mlir(text, dialects=DIALECTS), dialects=DIALECTS
     )
@@ -334,7 +334,7 @@ def test_regions_of_lines_alike_are_copies_made_once(form: str) -> None:
         f"  {form.format(0)}\n  {form.format('more')}\n  return\n}}\n"
     )
     first, second, _ = parse_mlir(text, dialects=DIALECTS).regions[0].blocks[0].operations[0].inside
-    assert first.alike is second.alike is not None
+    assert first.shared_key is second.shared_key is not None
     (region,), (other,) = first.regions, second.regions
     with ThreadPoolExecutor(4) as pool:
         blocks = list(pool.map(lambda _: other.block, range(8)))

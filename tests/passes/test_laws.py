@@ -167,10 +167,10 @@ def test_a_law_fires_and_keeps_values(law: Law, full: bool) -> None:
             values = instance.values()
             before = outcome(instance.text, values)
             (after,) = evaluate(to_graph(module), values)
-            assert same(before, np.asarray(after), not law.but), f"{element}\n{instance.text}"
+            assert same(before, np.asarray(after), not law.exception), f"{element}\n{instance.text}"
             loses |= not same(before, np.asarray(after))
     assert fired
-    assert loses == bool(law.but), "what the law loses is said, and no more"
+    assert loses == bool(law.exception), "what the law loses is said, and no more"
 
 
 @pytest.mark.parametrize("law", [law for law in ROWS if law.when], ids=lambda law: law.name)

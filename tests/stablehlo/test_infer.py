@@ -16,7 +16,12 @@ from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.printer import print_mlir
 from hloscope.ops import DynamicReshape
 from hloscope.stablehlo import operand_types
-from hloscope.stablehlo.inferring import answered, inferred_types, is_asking, walk
+from hloscope.stablehlo.inferring import (
+    has_inference_tests,
+    inferred_types,
+    run_inference_tests,
+    walk,
+)
 from tests.filecheck import check, from_records
 
 ASKING = """
@@ -40,7 +45,7 @@ func.func @f(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
 
 
 def answers(text: str) -> str:
-    return print_mlir(answered(parse_mlir(text, dialects=DIALECTS)), dialects=DIALECTS)
+    return print_mlir(run_inference_tests(parse_mlir(text, dialects=DIALECTS)), dialects=DIALECTS)
 
 
 def test_chunks_of_the_inference_tests_pass_their_checks(shared: Path) -> None:
@@ -147,7 +152,7 @@ def test_reified_sizes_of_a_dynamic_pad_are_those_of_the_result(type_: str, elem
 
 def test_what_does_not_follow_is_told_apart_from_what_is_wrong() -> None:
     tree = parse_mlir(PLAIN, dialects=DIALECTS)
-    assert not is_asking(tree)
+    assert not has_inference_tests(tree)
     found = {o.name: inferred_types(o) for o in walk(tree)}
     assert found["stablehlo.transpose"].types == (
         next(o for o in walk(tree) if o.name == "stablehlo.transpose").result.type,

@@ -28,7 +28,7 @@ from hloscope.display.explorer.page import (
 )
 from hloscope.errors import HloscopeError
 from hloscope.fusion import StructureIds, leaf_types
-from hloscope.hlo_parser import STYLES, TextInstruction, brief_type, rest_printer, unscheduled
+from hloscope.hlo_parser import STYLES, TextInstruction, brief_type, rest_printer, unscheduled_key
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type, captured
 from hloscope.memory import ArrayUse, Coalescing
 from hloscope.movement import Chain, Figures
@@ -328,7 +328,7 @@ def _details_key(ins: Instruction) -> tuple[object, ...] | None:
     """
     if not isinstance(ins, TextInstruction) or ins.calls or ins.control_predecessors:
         return None
-    return id(ins.op), bool(ins.operands) or id(ins.type), unscheduled(ins)
+    return id(ins.op), bool(ins.operands) or id(ins.type), unscheduled_key(ins)
 
 
 def _attributes(ins: Instruction, write: _Writer) -> str:

@@ -1,7 +1,7 @@
 """Attributes of an opcode in HLO text, from the fields of an `HloInstructionProto`.
 
-The table in `opcodes` has the attributes of each opcode. Here each attribute has one function, from
-the instruction to the text; it returns `None` if nothing is to be written.
+The table in `opcodes` has the attributes of each opcode. Here each attribute has one function,
+which returns its text, or `None` if the attribute is not written.
 """
 
 from __future__ import annotations
@@ -204,11 +204,11 @@ def _replication(ins: Message) -> str | None:
 
 
 def _frontend(ins: Message) -> str | None:
-    return frontend_text(ins["frontend_attributes"]) if ins.says("frontend_attributes") else None
+    return frontend_text(ins["frontend_attributes"]) if ins.is_set("frontend_attributes") else None
 
 
 def _statistics(ins: Message) -> str | None:
-    if not ins.says("statistics_viz"):
+    if not ins.is_set("statistics_viz"):
         return None
     viz = ins["statistics_viz"]
     if not viz["statistics"]:
@@ -249,7 +249,7 @@ def _origin_leaf(element: Message) -> str:
 
 
 def _origin_tree(value: Message) -> str:
-    """Return the elements' texts in parentheses that are nested like the shape indices."""
+    """Return the text of an original value: the leaves' texts, nested like their shape indices."""
     out = ""
     before: Dims = ()
     for element in value["elements"]:
@@ -275,7 +275,10 @@ _GATHER, _SCATTER = "gather_dimension_numbers", "scatter_dimension_numbers"
 
 
 def _numbered(name: str, *, always: bool = True) -> Writer:
-    """Return the function that prints field `name` of a gather's or scatter's dimension numbers."""
+    """Return the function that prints a list `name` of a gather's or scatter's dimension numbers.
+
+    Without `always`, an empty list is omitted. A single number is printed without braces.
+    """
 
     def write(ins: Message) -> str | None:
         group = ins[_SCATTER if ins["opcode"] == "scatter" else _GATHER]
@@ -408,4 +411,4 @@ ATTRIBUTES: Final[dict[str, Writer]] = {
     "metadata": lambda ins: source_text(ins) or None,
     "backend_config": _config,
 }
-"""Functions that print the attributes that do not name computations or instructions."""
+"""Functions that print attributes, by name; those that name computations are not included."""

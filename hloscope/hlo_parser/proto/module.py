@@ -31,15 +31,15 @@ from hloscope.support.lazy import pattern
 from hloscope.support.limits import MOST_INPUT
 
 _LOCAL: Final = (1 << 32) - 1
-"""Mask of the bits of an instruction's id that identify the instruction in its computation."""
+"""Mask of the low 32 bits of an instruction's id, which identify it within its computation."""
 _IDENTIFIER: Final = pattern(NAME)
 _OPCODE: Final = pattern(r"[a-z][a-z0-9-]*")
 _PRED: Final = 1
 _SPLIT: Final = ("all-gather-start", "all-reduce-start", "collective-permute-start")
-"""Asynchronous opcodes that have the attributes of the opcode that they start."""
+"""Asynchronous opcodes that are their own ops, with the attributes of the synchronous opcode."""
 _ALIASES: Final = {1: "may-alias", 2: "must-alias"}
 _LEAST, _TIMES = 1 << 20, 32
-"""Maximum characters of the text: `_LEAST`, plus `_TIMES` for each byte of the proto.
+"""Maximum number of characters of the text is `_LEAST`, plus `_TIMES` for each byte of the proto.
 
 A longer text is refused. Programs of compilers are far below the limit; a long name that every line
 repeats is above it.
@@ -47,22 +47,28 @@ repeats is above it.
 _FIELDS: Final = {"origin": ("original_value",), "statistics": ("statistics_viz",)} | {
     "backend_config": ("backend_config", "backend_config_payload")
 }
-"""Fields of attributes that every opcode may have, by the attribute's name, if it differs."""
+"""Fields of attributes that every opcode may have, by the attribute's name.
+
+Only where the names differ.
+"""
 _ROWS: Final = tuple((name, frozenset(_FIELDS.get(name, (name,)))) for name in COMMON)
 _PREDECESSORS: Final = COMMON.index("control-predecessors")
 _SOURCE: Final = COMMON.index("metadata")
 _BEFORE, _BETWEEN = _ROWS[:_PREDECESSORS], _ROWS[_PREDECESSORS + 1 : _SOURCE]
 _AFTER: Final = _ROWS[_SOURCE + 1 :]
 _OWN_FIELDS: Final = frozenset(("name", "id", "operand_ids", "control_predecessor_ids", "metadata"))
-"""Fields whose values differ from instruction to instruction; values of other fields repeat."""
+"""Fields whose values usually differ between any two instructions."""
 _BY_OPERANDS: Final = frozenset(("compare", "conditional"))
-"""Opcodes whose attributes depend on the types of the operands."""
+"""Opcodes whose text of attributes depends on the types of the operands."""
 _MOST_REMEMBERED: Final = 1 << 12
-"""Maximum bytes of an instruction whose text is cached for others with equal fields."""
+"""Maximum bytes of an instruction whose text is cached for instructions with equal fields."""
 _LOCATION: Final = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
 
 _Shared: TypeAlias = tuple[str, str, str, str]
-"""The four parts of a line, which end at operands, control predecessors, metadata and line end."""
+"""The four pieces of a line between what instructions with equal fields do not share.
+
+They end before the operands, the control predecessors, the metadata, and the line's end.
+"""
 
 
 def proto_text(data: bytes, name: str) -> str:
@@ -122,16 +128,16 @@ def recorded_arguments(data: bytes, name: str) -> list[Any]:
 
 
 class _Ids:
-    """Ids of one computation's instructions, reduced to the bits that identify them there."""
+    """Reads ids of one computation's instructions, reduced to the bits that identify them there."""
 
     def __init__(self) -> None:
         self._as_written: dict[bytes, int] = {}
         """Ids by their bytes in the file, in the usual encoding of varints."""
 
     def add(self, ins: Message) -> int:
-        """Add the id of an instruction, and return it reduced to the identifying bits."""
+        """Register the id of an instruction, and return it reduced to the identifying bits."""
         number: int = ins["id"] & _LOCAL
-        if (written := ins.piece("id")) is not None:
+        if (written := ins.field_bytes("id")) is not None:
             self._as_written[written] = number
         return number
 
@@ -168,7 +174,7 @@ class _Text:
         return "".join(parts)
 
     def refuse_long(self, length: int) -> None:
-        """Raise an `InputError` if a text, or a part of it, of `length` characters is too long."""
+        """Raise an `InputError` if `length` characters exceed the limit of the text's length."""
         if length > self.most:
             file = self.module.file
             size = f"{len(file.data):,} bytes stand for more than {self.most:,} characters"
@@ -226,7 +232,10 @@ class _Text:
             yield "frontend_attributes", attributes
 
     def body(self, computation: Message, sequence: Message | None) -> Iterator[str]:
-        """Yield the lines of a computation's instructions, in the order of `sequence` if given."""
+        """Yield the lines of a computation's instructions.
+
+        They are in the order of `sequence`, a schedule, if there is one.
+        """
         # All ids are known before the first line is written, since a scheduled order need not be
         # the file's, and each id that an instruction lists must be one of them.
         known: dict[int, Message] = {}
@@ -255,10 +264,10 @@ class _Text:
             if source := source_text(ins):
                 between += f", metadata={source}"
             yield f"{begin}{head}{operands}{attributes}{between}{after}\n"
-            ins.forget()
+            ins.drop_values()
 
     def listed(self, ins: Message, field: str, ids: _Ids, names: dict[int, str]) -> str:
-        """Return the names of the instructions that a field lists, separated by commas.
+        """Return the names of the instructions whose ids a field lists, separated by commas.
 
         The length is checked, since a list may repeat a long name.
         """
@@ -273,10 +282,13 @@ class _Text:
         return ", ".join(found)
 
     def shared(self, ins: Message, known: dict[int, Message]) -> _Shared:
-        """Return the parts of an instruction's line that instructions with equal fields share."""
+        """Return the pieces of an instruction's line that instructions with equal fields share.
+
+        `known` has the instructions of the computation by id.
+        """
         # A dump repeats a few hundred combinations of fields. The key has no fields of a single
         # instruction. Opcodes whose text depends on operands are not cached.
-        key = ins.values_but(_OWN_FIELDS) if ins.length <= _MOST_REMEMBERED else None
+        key = ins.values_except(_OWN_FIELDS) if ins.length <= _MOST_REMEMBERED else None
         found = self._shared.get(key) if key else None
         if found is None:
             attributes = f"){self.attributes(ins, known)}{_common(_BEFORE, ins)}"
@@ -286,7 +298,10 @@ class _Text:
         return found
 
     def attributes(self, ins: Message, known: dict[int, Message]) -> str:
-        """Return the text `, name=value` for each attribute of the instruction's opcode."""
+        """Return the text `, name=value` for each attribute of the instruction's opcode.
+
+        `known` has the instructions of the computation by id.
+        """
         found = []
         spelling = _spelling(ins["opcode"])
         for name, attribute in spelling.attributes.items() if spelling else ():
@@ -307,7 +322,7 @@ class _Text:
     def calls(
         self, ins: Message, spelling: Spelling | None, known: dict[int, Message]
     ) -> Iterator[tuple[str, str]]:
-        """Yield the name and the text of each attribute that names called computations."""
+        """Yield the name and the text of each attribute whose value is called computations."""
         if "called_computation_ids" not in ins:
             return
         names = []
@@ -340,7 +355,10 @@ class _Text:
 
 
 def _head(ins: Message) -> str:
-    """Return type and opcode; for parameters and constants, with the text in parentheses."""
+    """Return the beginning of an instruction after its name: ` = type opcode(`.
+
+    For parameters and constants, the text in the parentheses follows.
+    """
     opcode = ins["opcode"]
     if not _OPCODE.fullmatch(opcode):
         ins.fail("opcode", f"expected an opcode, found {quote(opcode)}")
@@ -364,7 +382,10 @@ def _name(message: Message) -> str:
 
 
 def _usual_comparison(ins: Message, known: dict[int, Message]) -> str:
-    """Return the comparison type that the text omits, since the operand type implies it."""
+    """Return the comparison type that HLO text omits since the operands' element type implies it.
+
+    `known` has the instructions of the computation by id.
+    """
     first = known.get(ins["operand_ids"][0] & _LOCAL) if ins["operand_ids"] else None
     element = ELEMENTS.get(first["shape"]["element_type"], "") if first else ""
     kind = ELEMENT_TYPES[element].kind if element in ELEMENT_TYPES else ""
@@ -376,7 +397,10 @@ def _is_other(thread: str) -> bool:
 
 
 def _common(rows: tuple[tuple[str, frozenset[str]], ...], ins: Message) -> str:
-    """Return the text `, name=value` of each attribute in `rows` whose field is present."""
+    """Return the text `, name=value` of each attribute in `rows` whose fields are not all absent.
+
+    Each entry of `rows` has an attribute's name and its fields.
+    """
     texts = ((name, ATTRIBUTES[name](ins)) for name, fields in rows if not ins.lacks(fields))
     return "".join(f", {name}={text}" for name, text in texts if text)
 

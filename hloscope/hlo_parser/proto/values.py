@@ -44,7 +44,7 @@ _METADATA: Final[dict[str, Callable[[Any], str]]] = {
 }
 """Functions that print the fields of metadata, in the order of the text."""
 _OWN: Final = frozenset(("scheduling_name", "deduplicated_name"))
-"""Fields of metadata that usually differ between any two instructions."""
+"""Fields that differ between most instructions, so that their texts are not cached."""
 _ORDER: Final = list(_METADATA)
 _PLACE: Final = _ORDER.index("scheduling_name")
 _BEFORE_NAME, _AFTER_NAME = frozenset(_ORDER[:_PLACE]), frozenset(_ORDER[_PLACE + 1 :])
@@ -66,9 +66,10 @@ def metadata_text(metadata: Message) -> str:
 def source_text(ins: Message) -> str:
     """Return the text of an instruction's metadata; empty if it has none.
 
-    In most dumps it ends with the instruction's own name, and the text before that name repeats.
+    In most dumps the metadata ends with the instruction's own name. The bytes before it are the
+    same for many instructions, so their text is cached.
     """
-    name, data = ins.piece("name"), ins.piece("metadata")
+    name, data = ins.field_bytes("name"), ins.field_bytes("metadata")
     if not name or not data or len(name) > 127:
         return _whole_metadata_text(ins)
     own = _SCHEDULING_NAME + bytes((len(name),)) + name
@@ -78,19 +79,19 @@ def source_text(ins: Message) -> str:
     halves = known.get(before)
     if halves is None:
         try:
-            halves = known[before] = _halves(ins["metadata"].cut(len(own)))
+            halves = known[before] = _halves(ins["metadata"].without_end(len(own)))
         except ParseError:  # those bytes are the end of another field
             return _whole_metadata_text(ins)
     return f"{{{halves[0]}scheduling_name={quote(ins['name'])}{halves[1]}}}"
 
 
 def _whole_metadata_text(ins: Message) -> str:
-    text = metadata_text(ins["metadata"]) if ins.says("metadata") else ""
+    text = metadata_text(ins["metadata"]) if ins.is_set("metadata") else ""
     return text if text != "{}" else ""
 
 
 def _halves(metadata: Message) -> tuple[str, str]:
-    """Return the text of metadata in two parts: before and after the scheduling name's position."""
+    """Return the text of metadata before, and the text after, the field `scheduling_name`."""
     parts = _parts(metadata)
     first = [text for name, text in parts if name in _BEFORE_NAME]
     last = [text for name, text in parts if name in _AFTER_NAME]
@@ -102,10 +103,10 @@ def _metadata_text(metadata: Message) -> str:
 
 
 def _parts(metadata: Message) -> list[tuple[str, str]]:
-    """Return the name and the text of each field to print, in order."""
+    """Return the name and the text of each field that is printed, in order."""
     parts, known = [], metadata.file.metadata_fields
-    for name, write in _written(tuple(metadata.given)):
-        key = name, metadata.piece(name)
+    for name, write in _written(tuple(metadata.present_fields)):
+        key = name, metadata.field_bytes(name)
         text = known.get(key)
         if text is None:
             value = metadata[name]
@@ -120,7 +121,7 @@ def _parts(metadata: Message) -> list[tuple[str, str]]:
 # Metadata of a module has few combinations of fields.
 @lru_cache(maxsize=1 << 10)
 def _written(given: tuple[str, ...]) -> list[tuple[str, Callable[[Any], str]]]:
-    """Return the fields to print, each with its function, in the order of the text."""
+    """Return the printed fields of `present_fields` with their functions, in text order."""
     return [(name, write) for name, write in _METADATA.items() if name in given]
 
 
@@ -344,7 +345,10 @@ def _levels(layout: Message) -> list[str]:
 _LISTED: Final = {"pred": "preds"} | {
     name: f"{name}s" for name in ("s32", "s64", "u32", "u64", "f32", "f64", "c64", "c128")
 }
-"""Fields of the element types whose values are lists of numbers; other types have bytes."""
+"""Fields with the values of a literal, for element types whose field is a list of numbers.
+
+Other types have a field of bytes.
+"""
 _LARGEST: Final = 16
 """Maximum bytes of an element of any type."""
 
@@ -377,7 +381,10 @@ def literal_arrays(literal: Message) -> Value | None:
 
 
 def _value(literal: Message, type_: Type) -> Value | None:
-    """Return the arrays of a literal; `None` if values are omitted or too many."""
+    """Return the arrays of a literal.
+
+    `None` if the values are omitted or more than `MOST_ELEMENTS`.
+    """
     if isinstance(type_, TupleType):
         parts = literal["tuple_literals"]
         if len(parts) != len(type_.elements):
@@ -427,7 +434,7 @@ def _array(literal: Message, type_: TensorType) -> Any:
 def _from_bytes(data: bytes, type_: TensorType) -> Any:
     """Return the array of the little-endian elements in `data`.
 
-    A narrow element is in the low bits of its byte.
+    An element of under 8 bits is in the low bits of its byte.
     """
     bits, dtype = type_.element.bits, numpy_dtype(type_.element)
     raw = np.frombuffer(data, np.uint8)

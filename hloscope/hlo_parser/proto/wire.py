@@ -32,10 +32,13 @@ _WIRE: Final = dict.fromkeys(_KINDS, _LENGTH) | {
     **{"double": 1, "float": 5},
 }
 """Wire type of each kind of field, by the name of the kind."""
-Places: TypeAlias = "tuple[int, ...] | array[int]"
-"""Start and end offset of each value of a field; an array if there are several."""
+Extents: TypeAlias = "tuple[int, ...] | array[int]"
+"""Start and end offset of each value of a field, alternating.
+
+An array if there are several values.
+"""
 _ONE: Final = pattern(rb"[\x80-\xff]*+[\x00-\x7f]")
-"""Pattern of one varint of any length."""
+"""Pattern of one varint."""
 _DEFAULTS: Final[dict[str, Any]] = {"string": "", "bytes": b"", "float": 0.0, "double": 0.0}
 
 
@@ -45,7 +48,7 @@ def _wires(field: Field) -> set[int]:
 
 
 def _tags(fields: dict[int, Field]) -> dict[int, tuple[str, int, bool]]:
-    """Return the fields by the bytes of their tags: name, wire type, whether it repeats."""
+    """Return the fields by the bytes of their tags: name, wire type, whether it is repeated."""
     tags: dict[int, tuple[str, int, bool]] = {}
     for number, field in fields.items():
         for wire in _wires(field):
@@ -66,7 +69,7 @@ def tag_of(message: str, name: str) -> bytes:
 
 
 _UNUSUAL: Final = "", -1, False
-"""Entry for a tag in an unusual encoding, or of a field that is not read."""
+"""Entry for a tag that is not encoded in the fewest bytes, or of a field that is not read."""
 
 
 def _default(field: Field) -> Any:
@@ -86,7 +89,7 @@ _ABSENT: Final = {
 
 
 class File:
-    """The bytes of a file, its name for error messages, and how many fields may still be read."""
+    """The bytes of a file and its name in errors, how many fields may still be read, and caches."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name, self.data, self.left = name, data, MOST_FIELDS
@@ -96,16 +99,22 @@ class File:
         self.metadata: dict[bytes, str] = {}
         """Texts of metadata by the bytes of the metadata."""
         self.metadata_fields: dict[tuple[str, bytes | None], str] = {}
-        """Texts of single fields of metadata, by the field's name and bytes."""
+        """Texts of single fields of metadata, by the field's name and the value's bytes."""
         self.metadata_halves: dict[bytes, tuple[str, str]] = {}
         """Text of metadata before and after the scheduling name, by the bytes before that name."""
 
     def fail(self, message: str, at: int, what: str) -> NoReturn:
-        """Raise a `ParseError` about message `message` at offset `at`."""
+        """Raise a `ParseError` at offset `at` about a message of the type `message`.
+
+        `what` says what is wrong.
+        """
         raise ParseError(f"{self.name}: {message} at byte {at}: {what}")
 
     def count(self, number: int, message: str, at: int) -> None:
-        """Count `number` more fields, and raise an error if the file has too many."""
+        """Count `number` more fields.
+
+        Raise a `ParseError` if the file has more than `MOST_FIELDS`.
+        """
         self.left -= number
         if self.left < 0:
             self.fail(message, at, f"more than {MOST_FIELDS:,} fields")
@@ -124,26 +133,29 @@ class File:
 
 
 class Message:
-    """One message: decodes values of its fields, and has their offsets in the file."""
+    """One message; a field's value is decoded when it is first read."""
 
-    __slots__ = ("_depth", "_end", "_places", "_values", "at", "file", "name")
+    __slots__ = ("_depth", "_end", "_extents", "_values", "at", "file", "name")
 
     def __init__(self, file: File, name: str, start: int, end: int, depth: int = 0) -> None:
         self.file, self.name, self.at = file, name, start
         self._end, self._depth = end, depth
-        self._places: dict[str, Places] | None = None
+        self._extents: dict[str, Extents] | None = None
         self._values: dict[str, Any] | None = None
         if depth > _MOST_DEPTH:
             file.fail(name, start, f"messages nested more than {_MOST_DEPTH} deep")
 
     def __getitem__(self, name: str) -> Any:
-        """Return the value of a field, or its default; a tuple if the field is repeated."""
+        """Return the value of a field, or its default if it is absent.
+
+        A tuple if the field is repeated.
+        """
         values = self._values
         if values is None:
             values = self._values = {}
         elif name in values:
             return values[name]
-        places = (self._places or self._found()).get(name)
+        places = (self._extents or self._found()).get(name)
         if places is None:
             absent = _ABSENT[self.name]
             if name in absent:
@@ -167,37 +179,37 @@ class Message:
         """The number of bytes of the message."""
         return self._end - self.at
 
-    def values_but(self, names: frozenset[str]) -> tuple[Any, ...]:
-        """Return the bytes of the values of all fields except `names`.
+    def values_except(self, names: frozenset[str]) -> tuple[Any, ...]:
+        """Return the names of all fields but `names`, and the bytes of their values.
 
-        The tuples of two messages are equal if the values are.
+        The results for two messages are equal if and only if those fields are.
         """
-        data, found = self.file.data, self._places or self._found()
+        data, found = self.file.data, self._extents or self._found()
         try:
             values: list[Any] = [data[at:end] for k, (at, end) in found.items() if k not in names]
         except ValueError:  # a field has several
-            values = [tuple(self.pieces(k)) for k in found if k not in names]
+            values = [tuple(self.all_field_bytes(k)) for k in found if k not in names]
         return tuple(found), *values
 
-    def piece(self, name: str) -> bytes | None:
+    def field_bytes(self, name: str) -> bytes | None:
         """Return the bytes of a field's value; `None` if the field is absent."""
-        places = (self._places or self._found()).get(name, _NONE)
+        places = (self._extents or self._found()).get(name, _NONE)
         return self.file.data[places[0] : places[1]] if len(places) == 2 else None
 
-    def cut(self, size: int) -> Message:
-        """Return the message that consists of all but the last `size` bytes."""
+    def without_end(self, size: int) -> Message:
+        """Return a message that has the same bytes except for the last `size`."""
         return Message(self.file, self.name, self.at, self._end - size, self._depth)
 
-    def pieces(self, name: str) -> list[bytes]:
+    def all_field_bytes(self, name: str) -> list[bytes]:
         """Return the bytes of each value of a repeated field."""
-        places, data = (self._places or self._found()).get(name, _NONE), self.file.data
+        places, data = (self._extents or self._found()).get(name, _NONE), self.file.data
         if len(places) == 2:  # as of most
             return [data[places[0] : places[1]]]
         return [data[at:stop] for at, stop in zip(places[::2], places[1::2], strict=True)]
 
     def varints(self, name: str) -> list[bytes]:
         """Return the bytes of each varint of a repeated field."""
-        pieces = self.pieces(name)
+        pieces = self.all_field_bytes(name)
         if any([piece[-1:] > b"\x7f" for piece in pieces]):
             self[name]  # raises the error
         found: list[bytes] = _ONE.findall(b"".join(pieces))
@@ -205,25 +217,25 @@ class Message:
         return found
 
     @property
-    def given(self) -> Iterable[str]:
+    def present_fields(self) -> Iterable[str]:
         """Names of the fields that are present, ordered by their position in the file."""
-        return self._places or self._found()
+        return self._extents or self._found()
 
     def __contains__(self, name: str) -> bool:
         """Is the field `name` present?"""
-        return name in (self._places or self._found())
+        return name in (self._extents or self._found())
 
-    def says(self, name: str) -> bool:
-        """Is the field `name` present, with a value that is not empty?"""
-        places = (self._places or self._found()).get(name)
+    def is_set(self, name: str) -> bool:
+        """Is the field `name` present, and its last value not empty?"""
+        places = (self._extents or self._found()).get(name)
         return places is not None and places[-2] < places[-1]
 
     def lacks(self, names: frozenset[str]) -> bool:
         """Are all fields in `names` absent?"""
-        return names.isdisjoint(self._places or self._found())
+        return names.isdisjoint(self._extents or self._found())
 
     def each(self, name: str) -> Iterator[Message]:
-        """Yield the messages of a repeated field; they are not cached."""
+        """Yield the messages in a repeated field; they are not stored."""
         kind, places = FIELDS[self.name][name].kind, self._found().get(name, _NONE)
         for at, stop in zip(places[::2], places[1::2], strict=True):
             yield Message(self.file, kind, at, stop, self._depth + 1)
@@ -249,26 +261,29 @@ class Message:
         places = self._found().get(name, _NONE)
         return sum(places[1::2]) - sum(places[::2])
 
-    def forget(self) -> None:
+    def drop_values(self) -> None:
         """Drop the decoded values from memory; the next access decodes them again."""
-        self._places = self._values = None
+        self._extents = self._values = None
 
-    def where(self, name: str) -> int:
-        """Return the offset of a field's last value; if it is absent, that of the message."""
+    def offset_of(self, name: str) -> int:
+        """Return the offset of a field's last value in the file.
+
+        Of the message, if the field is absent.
+        """
         places = self._found().get(name)
         return places[-2] if places else self.at
 
-    def fail(self, name: str, what: str) -> NoReturn:
-        """Raise a `ParseError` about the field `name`."""
-        self.file.fail(f"{self.name}.{name}", self.where(name), what)
+    def fail(self, name: str, message: str) -> NoReturn:
+        """Raise a `ParseError` at the field `name`; `message` says what is wrong."""
+        self.file.fail(f"{self.name}.{name}", self.offset_of(name), message)
 
-    def refuse(self, name: str, what: str) -> NoReturn:
-        """Raise an `UnsupportedError` about the field `name`."""
-        where = f"{self.file.name}: {self.name}.{name} at byte {self.where(name)}"
-        raise UnsupportedError(f"{where}: {what}")
+    def refuse(self, name: str, message: str) -> NoReturn:
+        """Raise an `UnsupportedError` about the field `name`; `message` says the reason."""
+        where = f"{self.file.name}: {self.name}.{name} at byte {self.offset_of(name)}"
+        raise UnsupportedError(f"{where}: {message}")
 
     def word(self, name: str, words: dict[int, str]) -> str:
-        """Return the word for the number in an enumeration field.
+        """Return the word in `words` for the number in the enum field `name`.
 
         Raises:
             UnsupportedError: The number is not in `words`.
@@ -278,16 +293,16 @@ class Message:
             self.refuse(name, f"value {self[name]} is not known")
         return word
 
-    def _found(self) -> dict[str, Places]:
+    def _found(self) -> dict[str, Extents]:
         """Return the offsets of the values of each field that is present."""
-        if self._places is None:
-            self._places = self._scan()
-        return self._places
+        if self._extents is None:
+            self._extents = self._scan()
+        return self._extents
 
-    def _scan(self) -> dict[str, Places]:
+    def _scan(self) -> dict[str, Extents]:
         file, at, end = self.file, self.at, self._end
         data, tags = file.data, _TAGS[self.name]
-        found: dict[str, Places] = {}
+        found: dict[str, Extents] = {}
         # `left` counts the fields that the file may still have, so the limit needs no extra step.
         # The branches are ordered by frequency: short lengths, small numbers, lengths of two bytes,
         # long numbers. `_unusual` handles all other cases, and every error.
@@ -338,9 +353,10 @@ class Message:
         return self.file.varint(at, self._end, self.name)
 
     def _unusual(self, begin: int) -> tuple[str, int, int, bool]:
-        """Return a field in any encoding: name, start and end of the value, and whether it repeats.
+        """Return the field at offset `begin` in any valid encoding.
 
-        The name is empty if the field is not read.
+        The result has its name, start and end of the value, and whether the field is repeated. The
+        name is empty if the field is not read.
         """
         tag, at = self._tag(begin)
         at, stop = self._extent(at, tag)
@@ -348,7 +364,7 @@ class Message:
             return "", at, stop, False
         field = MESSAGES[self.name].get(tag >> 3)
         if field is None or tag & 7 not in _wires(field):
-            self._pass_over(tag, begin)
+            self._check_ignorable(tag, begin)
             return "", at, stop, False
         return field.name, at, stop, field.repeated
 
@@ -367,8 +383,11 @@ class Message:
             file.fail(name, at, f"field {tag >> 3} has wire type {wire}, which is not read")
         return at, at + _SIZES[wire]
 
-    def _pass_over(self, tag: int, begin: int) -> None:
-        """Raise an error if a field that is not read is not listed as ignorable."""
+    def _check_ignorable(self, tag: int, begin: int) -> None:
+        """Raise an error if a field with this tag may not be skipped: only fields in `IGNORED` may.
+
+        `begin` is the offset of the tag.
+        """
         file, name, number = self.file, self.name, tag >> 3
         field, ignored = MESSAGES[name].get(number), IGNORED.get(name, ())
         if field is not None:
@@ -394,14 +413,14 @@ class Message:
         return tuple([value for a, b in pairs for value in self._values_at(field.kind, a, b)])
 
     def _values_at(self, kind: str, at: int, stop: int) -> list[Any]:
-        """Return the text, the bytes or the consecutive numbers at `[at, stop)` as a list."""
+        """Return the text, the bytes, or the packed numbers at `[at, stop)`, as a list."""
         if _WIRE[kind] != _LENGTH:
             return self._numbers(kind, at, stop)
         value = self.file.data[at:stop]
         return [value.decode("utf-8", "surrogateescape") if kind == "string" else value]
 
     def _number(self, kind: str, at: int) -> int:
-        """Return the number of this kind at offset `at`."""
+        """Return the number of type `kind` at offset `at`."""
         file = self.file
         file.count(1, self.name, at)
         value = file.data[at]
@@ -412,7 +431,7 @@ class Message:
         return value if kind != "bool" else value > 0
 
     def _numbers(self, kind: str, at: int, stop: int) -> list[Any]:
-        """Return the consecutive numbers of this kind at `[at, stop)`."""
+        """Return the packed numbers of type `kind` at `[at, stop)`."""
         file, wire, data = self.file, _WIRE[kind], self.file.data
         if not wire and stop - at == 1 and data[at] < 128:  # as most are
             file.count(1, self.name, at)
@@ -440,7 +459,10 @@ class Message:
         return values
 
     def _varints(self, name: str, kind: str, data: Any) -> Any:
-        """Return the consecutive varints in `data` as an array, equal to `_numbers`'s result."""
+        """Return the packed varints in `data` as an array.
+
+        It has the numbers that `_numbers` returns.
+        """
         # The last byte of each varint is below 128, so all varints are found at once; then byte
         # `place` of all of them is added in one step.
         ends = np.flatnonzero(data < 128) + 1

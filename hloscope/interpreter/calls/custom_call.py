@@ -21,13 +21,13 @@ from hloscope.ops import CustomCall, Parameter, Sort, TopK
 
 
 TARGETS: Final[dict[str, Maker]] = {}
-"""Makers of kernels by the target name of the custom call."""
+"""Functions that make kernels (see `registry`), by the target name of the custom call."""
 
 _M = TypeVar("_M", bound=Maker)
 
 
 def implements(*targets: str) -> Callable[[_M], _M]:
-    """Return a decorator that registers a maker for custom calls of these targets."""
+    """Return a decorator that registers a maker of kernels for custom calls of these targets."""
 
     def register(maker: _M) -> _M:
         for target in targets:
@@ -79,16 +79,16 @@ _MISMATCHES: Final = (
 
 
 def _unexpected_form(target: str) -> UnsupportedError:
-    """Return the error for a call whose operands or configuration do not have the known form.
+    """Return the error for a custom call whose operands or configuration have an unknown form.
 
-    The target's meaning is not specified, so such a call is unsupported, not invalid.
+    The meaning of the target is not specified, so such a call is unsupported, not invalid.
     """
     message = f"custom call `{target}` has other operands, results or parts than are known of it"
     return UnsupportedError(message)
 
 
 def _user_kernel(target: str, function: UserFunction, at: Site) -> Kernel:
-    """Return a kernel that calls the user's function with the operands and checks its results."""
+    """Return a kernel that calls the user's function with the operands, and checks its results."""
     type_, has_regions = at.ins.type, bool(at.ins.calls)
 
     def kernel(*values: Any) -> Value:
@@ -136,27 +136,29 @@ def _allocate(op: CustomCall, at: Site) -> Kernel:
     "xla.sdy.PropagationBarrier",
 )
 def _same(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel whose value is the operand, which must have the result's type.
+    """Return a kernel that returns its operand, which must have the result's type.
 
     Raises:
         UnsupportedError: The call changes the type, such as to a part of an array on one device.
     """
-    (given,), asked = at.operands, at.ins.type
-    if _may_stand_for(given, asked):
+    (given,), declared = at.operands, at.ins.type
+    if _is_usable_as(given, declared):
         return lambda value: value
     name = f"`{op.call_target_name}`"
-    match given, asked:
-        case TensorType(), TensorType() if given.sizes != asked.sizes:
-            raise UnsupportedError(f"{name} makes {asked} of {given}: this takes several devices")
-    raise UnsupportedError(f"{name} hands on {given}, and is declared as {asked}")
+    match given, declared:
+        case TensorType(), TensorType() if given.sizes != declared.sizes:
+            raise UnsupportedError(
+                f"{name} makes {declared} of {given}: this takes several devices"
+            )
+    raise UnsupportedError(f"{name} hands on {given}, and is declared as {declared}")
 
 
-def _may_stand_for(given: Type, asked: Type) -> bool:
-    """May a value of type `given` be used as one of type `asked`?
+def _is_usable_as(given: Type, declared: Type) -> bool:
+    """May a value of type `given` be used as a value of type `declared`?
 
     Float precision and layouts may differ.
     """
-    stack = [(given, asked)]
+    stack = [(given, declared)]
     while stack:
         match stack.pop():
             case TupleType(some), TupleType(others) if len(some) == len(others):
@@ -172,14 +174,14 @@ def _may_stand_for(given: Type, asked: Type) -> bool:
 
 @implements("stablehlo.shape_refinement_operand_wrapper")
 def _wrapped(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel whose value is the operand.
+    """Return a kernel that returns its operand.
 
-    The operand's sizes may be known where the result's are not.
+    Sizes may be known in the operand's type that are unknown in the result's.
     """
     match at.operands[:1], at.ins.type:
-        case [TensorType() as given], TensorType() as asked:
-            pairs = zip(given.sizes, asked.sizes, strict=False)
-            fits = given.rank == asked.rank and given.element == asked.element
+        case [TensorType() as given], TensorType() as declared:
+            pairs = zip(given.sizes, declared.sizes, strict=False)
+            fits = given.rank == declared.rank and given.element == declared.element
             if fits and all(b is None or a in (None, b) for a, b in pairs):
                 return lambda value, *_: value
     found = ", ".join(map(str, at.operands))
@@ -188,7 +190,7 @@ def _wrapped(op: CustomCall, at: Site) -> Kernel:
 
 @implements("xla.sdy.ShardingGroup")
 def _nothing(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel without results: a group of shardings only constrains devices."""
+    """Return a kernel without results: a group of shardings only constrains placement."""
     return lambda *_: ()
 
 
@@ -224,7 +226,7 @@ def _top_k(op: CustomCall, at: Site) -> Kernel:
     assert size is not None
     smallest = at.config.get("largest", True) is False
     top = TopK(size, not smallest)
-    operands = (_stand_in(at.ins.operands[0], 0),)
+    operands = (_parameter_like(at.ins.operands[0], 0),)
     inner = kernel(Instruction(at.ins.name, TupleType(at.results[:2]), top, operands), at.world)
     return lambda *given: inner(given[-1])  # regions, if any, come before the operand
 
@@ -240,7 +242,7 @@ def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
     Operands: the arrays, then their initial values.
     """
     count = len(at.results)
-    operands = tuple(_stand_in(o, i) for i, o in enumerate(at.ins.operands[:count]))
+    operands = tuple(_parameter_like(o, i) for i, o in enumerate(at.ins.operands[:count]))
     result = at.results[0]
     assert isinstance(result, TensorType)
     dimension = at.config.get("reduction_dim", result.rank - 1) % result.rank
@@ -258,8 +260,8 @@ def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
     return top
 
 
-def _stand_in(operand: Instruction, number: int) -> Instruction:
-    """Return a parameter, number `number`, with the name and type of an operand."""
+def _parameter_like(operand: Instruction, number: int) -> Instruction:
+    """Return the parameter with index `number` that has the name and type of an operand."""
     return Instruction(operand.name, operand.type, Parameter(number), span=operand.span)
 
 

@@ -47,7 +47,7 @@ def _array(type_: object) -> TensorType:
 
 
 def _with_workspace(at: Site, compute: Callable[..., Any]) -> Kernel:
-    """Return a kernel whose value is that of `compute`, then zeros for the other results."""
+    """Return a kernel that returns the results of `compute`, and zeros for the other results."""
     first, *rest = map(_array, at.results)
     dtype, alone = dtype_of(first.element), isinstance(at.ins.type, TensorType)
     others = [(t.shape, dtype_of(t.element)) for t in rest]
@@ -60,7 +60,10 @@ def _with_workspace(at: Site, compute: Callable[..., Any]) -> Kernel:
 
 
 def _kernel_of(at: Site, op: Op, result: TensorType, operands: tuple[TensorType, ...]) -> Kernel:
-    """Return the kernel of `op`, which replaces the custom call, on operands of these types."""
+    """Return the kernel of `op`, which is evaluated in place of the custom call.
+
+    `result` and `operands` are the types that it is evaluated for.
+    """
     stand_ins = tuple(Instruction(f"p{i}", t, Parameter(i)) for i, t in enumerate(operands))
     return kernel(Instruction(at.ins.name, result, op, stand_ins, span=at.ins.span), at.world)
 
@@ -264,7 +267,9 @@ def _backward_input(op: CustomCall, at: Site) -> Kernel:
 def _scatter_taps(
     dy: Array, w: Array, window: Window, groups: int, shape: Dims, dtype: np.dtype[Any]
 ) -> Array:
-    """Return the sum of the contributions of all taps to the input: batch, positions, feature.
+    """Return the gradient of a convolution's input: batch, positions, feature.
+
+    Each filter tap adds its product with the output's gradient to the input elements that it reads.
 
     Args:
         dy: Gradient of the output: batch, positions, feature.

@@ -35,8 +35,8 @@ def _names(routine: str, complex_routine: str = "") -> list[str]:
     return [f"lapack_{k}{other if k in 'cz' else routine}_ffi" for k in _KINDS]
 
 
-def _flag(at: Site, name: str, default: str = "") -> str:
-    """Return the letter that the configuration has for `name`, or `default`.
+def _option(at: Site, name: str, default: str = "") -> str:
+    """Return the option `name` of the call's configuration, a letter, or `default`.
 
     It may be written as its character code.
     """
@@ -45,7 +45,7 @@ def _flag(at: Site, name: str, default: str = "") -> str:
 
 
 def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
-    """Return the factors that `function` returns for each matrix of a batch, stacked."""
+    """Return the results of `function` for each matrix of a batch, stacked."""
     batch = a.shape[:-2]
     found = [function(m) for m in a.reshape(-1, *a.shape[-2:])]
     return tuple(np.stack(part).reshape(batch + part[0].shape) for part in zip(*found, strict=True))
@@ -62,9 +62,9 @@ def check_finite(a: Array) -> None:
 
 
 def each_matrix(function: Callable[[Array], Factors], failed: Callable[[Array], Factors]) -> Kernel:
-    """Return a kernel whose value is the factors and `info`.
+    """Return a kernel that returns the factors of each matrix of a batch, and `info`.
 
-    A matrix without factors gets the results of `failed`.  The whole batch is tried first; if it
+    A matrix without factors gets the results of `failed`. The whole batch is tried first; if it
     fails, each matrix is factored by itself.
     """
 
@@ -85,7 +85,7 @@ def each_matrix(function: Callable[[Array], Factors], failed: Callable[[Array], 
 
 @implements(*_names("potrf"))
 def _potrf(op: CustomCall, at: Site) -> Kernel:
-    return cholesky(_flag(at, "uplo", "L") == "L")
+    return cholesky(_option(at, "uplo", "L") == "L")
 
 
 def cholesky(is_lower: bool) -> Kernel:
@@ -104,9 +104,9 @@ def cholesky(is_lower: bool) -> Kernel:
 
 
 def _first_indefinite(a: Array) -> int:
-    """Return LAPACK's `info`: the size of the smallest leading block that is not positive definite.
+    """Return LAPACK's `info` for a matrix that is not positive definite.
 
-    It is at least 1.
+    It is the size of the smallest leading block that is not positive definite, at least 1.
     """
     for size in range(1, len(a)):
         try:
@@ -171,7 +171,7 @@ def _product_of_reflectors(a: Array, scales: Array) -> Array:
 
 @implements(*_names("syevd", "heevd"))
 def _syevd(op: CustomCall, at: Site) -> Kernel:
-    return eigenvectors(_flag(at, "uplo", "L") == "L")
+    return eigenvectors(_option(at, "uplo", "L") == "L")
 
 
 def eigenvectors(is_lower: bool) -> Kernel:
@@ -195,7 +195,7 @@ def eigenvectors(is_lower: bool) -> Kernel:
 @implements(*_names("gesdd"), *_names("gesvd"))
 def _gesdd(op: CustomCall, at: Site) -> Kernel:
     """Return the kernel of a singular value decomposition; in mode `N`, zeros for the vectors."""
-    mode = _flag(at, "mode", "S")
+    mode = _option(at, "mode", "S")
     _, _, u_type, v_type, *_ = at.results
     u_shape, v_shape = u_type.sizes[-2:], v_type.sizes[-2:]  # type: ignore[union-attr]
 
@@ -249,8 +249,12 @@ def _geev(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("trsm"))
 def _trsm(op: CustomCall, at: Site) -> Kernel:
-    side, uplo, diagonal = _flag(at, "side", "L"), _flag(at, "uplo", "L"), _flag(at, "diag", "N")
-    return solver(side == "L", uplo == "L", diagonal == "U", _flag(at, "trans_x", "N"))
+    side, uplo, diagonal = (
+        _option(at, "side", "L"),
+        _option(at, "uplo", "L"),
+        _option(at, "diag", "N"),
+    )
+    return solver(side == "L", uplo == "L", diagonal == "U", _option(at, "trans_x", "N"))
 
 
 def solver(is_left: bool, is_lower: bool, is_unit: bool, transposed: str) -> Kernel:
@@ -332,7 +336,7 @@ def _sytrd(op: CustomCall, at: Site) -> Kernel:
 
     The reflectors are stored in the triangle that is read.
     """
-    is_lower = _flag(at, "uplo", "L") == "L"
+    is_lower = _option(at, "uplo", "L") == "L"
     count = len(at.results)
 
     def lower(a: Array) -> Factors:

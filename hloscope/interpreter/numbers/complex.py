@@ -60,7 +60,7 @@ def _by_double(function: Function) -> Function:
 def _extremum(wins: Function) -> Function:
     """Return a function that selects one of two numbers by real parts, then by imaginary parts.
 
-    `wins` compares two parts: true if the first one is selected.
+    `wins` compares two parts: true if the first number is selected.
     """
     before = lexicographic(wins, wins)
 
@@ -68,7 +68,10 @@ def _extremum(wins: Function) -> Function:
 
 
 def lexicographic(strictly: Function, last: Function) -> Function:
-    """Return a comparison that applies `strictly` to real parts, and `last` if these are equal."""
+    """Return a comparison of complex numbers: by real parts, if these are equal by imaginary parts.
+
+    `strictly` compares the real parts, `last` the imaginary parts.
+    """
 
     def compare(a: Any, b: Any) -> Any:
         return strictly(a.real, b.real) | ((a.real == b.real) & last(a.imag, b.imag))

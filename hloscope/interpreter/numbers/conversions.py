@@ -22,9 +22,9 @@ from hloscope.support.arrays import ml_dtypes
 Function = Callable[..., Any]
 
 _STICKY: Final = np.int64(1 << 29)
-"""The last bit of a double's mantissa that `float32` has room for."""
+"""The lowest bit of a double's mantissa that a `float32` can store."""
 _FINITE: Final = ("float4", "float6")
-"""Prefixes of the names of element types without infinity and NaN."""
+"""Prefixes of names of float types without infinity and NaN."""
 
 _REGISTERED: Final = 2
 """Value of numpy's `dtype.isbuiltin` for a type that another library has registered."""
@@ -36,7 +36,7 @@ def is_native(dtype: Any) -> bool:
 
 
 def rounds_to(dtype: Any) -> Function:
-    """Return the function from doubles to the nearest numbers of the float type `dtype`.
+    """Return the function that rounds doubles to the nearest numbers of the float type `dtype`.
 
     >>> rounds_to(np.dtype("float16"))(np.float64([1.0004, 0.1])).tolist()
     [1.0, 0.0999755859375]
@@ -65,7 +65,7 @@ def _round_to_odd(x: Any) -> Any:
 
 
 def _cast(dtype: Any) -> Function:
-    """Return the function from `float32` to a float type that numpy itself does not have."""
+    """Return the function that converts `float32` to a float type that numpy lacks."""
     if dtype.name == "float8_e8m0fnu":  # which has no zero
         least = np.float32(2**-127)
         return lambda x: np.where(x == 0, least, x).astype(dtype)
@@ -76,9 +76,10 @@ def _cast(dtype: Any) -> Function:
 
 
 def promoted(x: Any, dtype: Any) -> Any:
-    """Return numbers converted to a type of their kind that represents more, as accumulators do.
+    """Return `x` converted to `dtype`, a type of the same kind that represents more numbers.
 
-    Two registered types may have no direct conversion; it then goes through one of numpy's types.
+    Two types from ml_dtypes may have no direct conversion; it then goes through one of numpy's
+    types.
 
     >>> import ml_dtypes
     >>> promoted(np.array([-2, 1], ml_dtypes.int2), np.dtype(ml_dtypes.uint4)).tolist()
@@ -171,7 +172,7 @@ def _saturating(target: ElementType, source: Any) -> Function:
 
 
 def _clipped(into: Any, least: int, most: int) -> Function:
-    """Return a saturating conversion to integers in `[least, most]`.
+    """Return a conversion to an integer type that saturates at `least` and `most`.
 
     The type has fewer than 64 bits, so that both limits are exact doubles.
     """
@@ -185,7 +186,10 @@ def _clipped(into: Any, least: int, most: int) -> Function:
 
 
 def _saturating_64(into: Any) -> Function:
-    """Return a saturating conversion to 64-bit integers, whose upper limit is no exact double."""
+    """Return a conversion to a 64-bit integer type that saturates.
+
+    The upper limit is not an exact double.
+    """
     info = np.iinfo(into)
     least, most = into.type(info.min), into.type(info.max)
     end = 2.0 ** (63 if into.kind == "i" else 64)
@@ -235,11 +239,11 @@ def _bits_of(dtype: Any) -> tuple[int, int]:
 
 
 def _reduced(dtype: Any, mantissa: int, bias: int, exponent_bits: int, kept: int) -> Function:
-    """Return a function that rounds bit patterns to `kept` mantissa bits.
+    """Return a function that rounds bit patterns of the float type `dtype` to `kept` mantissa bits.
 
-    `dtype` has `mantissa` mantissa bits and the exponent bias `bias`.  Magnitudes of floats are
-    ordered like their bit patterns, so an overflow of the mantissa carries into the exponent, as it
-    should.
+    `dtype` has `mantissa` mantissa bits and the exponent bias `bias`. Magnitudes of floats are
+    ordered like their bit patterns, so an overflow of the mantissa correctly carries into the
+    exponent.
     """
     bits = np.dtype(f"i{dtype.itemsize}").type
     sign = bits(-1 << (8 * dtype.itemsize - 1))
@@ -277,9 +281,9 @@ def _reduced(dtype: Any, mantissa: int, bias: int, exponent_bits: int, kept: int
 
 
 def packed_bits(element: ElementType, bits_of_pred: int) -> int:
-    """Return the number of bits of an element in memory where elements are packed.
+    """Return the number of bits of an element in memory where elements have no gaps.
 
-    For a quantized type it is that of the storage integer; a boolean has `bits_of_pred` bits.
+    A quantized element takes the bits of its storage integer, a boolean takes `bits_of_pred`.
     """
     if isinstance(element, QuantizedType):
         element = element.storage
@@ -287,7 +291,7 @@ def packed_bits(element: ElementType, bits_of_pred: int) -> int:
 
 
 def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
-    """Return the bits along the last dimension as elements of another type, low bits first.
+    """Return the bits along the last dimension as elements of another width, low bits first.
 
     Args:
         value: The elements.
@@ -317,14 +321,14 @@ def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
 
 
 def _split(pieces: Array, old: int, new: int) -> Array:
-    """Return each byte, of which `old` bits are used, split into pieces of `new` bits."""
+    """Return each byte, of which the low `old` bits are used, split into pieces of `new` bits."""
     shifts = np.arange(0, old, new, dtype=np.uint8)
     parts = pieces[..., None] >> shifts & ((1 << new) - 1)
     return parts.reshape(*pieces.shape[:-1], -1)
 
 
 def _joined(pieces: Array, old: int, new: int) -> Array:
-    """Return pieces of `old` bits joined to bytes, of which `new` bits are used."""
+    """Return pieces of `old` bits joined to bytes whose low `new` bits are used."""
     shifts = np.arange(0, new, old, dtype=np.uint8)
     groups = (pieces & ((1 << old) - 1)).reshape(*pieces.shape[:-1], -1, len(shifts))
     joined: Array = np.bitwise_or.reduce(groups << shifts, axis=-1)

@@ -31,7 +31,7 @@ _BERNOULLI: Final = tuple(
         (43867, 798), (-174611, 330), (854513, 138), (-236364091, 2730),
     )
 )  # fmt: skip
-"""Bernoulli numbers of index 2, 4, 6, …."""
+"""Bernoulli numbers B2, B4, B6, …."""
 
 
 def each(function: Callable[[float], float]) -> Function:
@@ -116,12 +116,12 @@ def _hurwitz(s: Any, q: Any) -> Any:
 _EULER: Final = 0.57721566490153286
 _ROOT: Final = 1.4616321449683622
 _ROOT_REST: Final = 9.549995429965697e-17
-"""Low part of the positive zero of `digamma`: the zero is `_ROOT + _ROOT_REST`."""
+"""The positive zero of `digamma` minus `_ROOT`, its nearest double."""
 _POWERS: Final = np.arange(2.0, 44.0)
 _NEAR_TWO: Final = zeta(_POWERS, np.float64(2)) / _POWERS * np.where(_POWERS % 2 == 0, 1.0, -1.0)
-"""Taylor coefficients of `lgamma(2 + x) - (1 - gamma) x`, from `x^2` on."""
+"""Taylor coefficients at 0 of `lgamma(2 + x) - (1 - gamma) x`, for x^2, x^3, …."""
 _NEAR_ROOT: Final = zeta(_POWERS, np.float64(_ROOT)) * np.where(_POWERS % 2 == 0, 1.0, -1.0)
-"""Taylor coefficients of `digamma(root + x)`, from `x` on."""
+"""Taylor coefficients at 0 of `digamma(root + x)`, for x, x^2, …."""
 
 
 def _series(terms: Any, x: Any) -> Any:
@@ -297,7 +297,7 @@ def _sign(x: Any) -> Any:
     return np.where(x == x, size, x)
 
 
-def _afz(x: Any) -> Any:
+def _round_half_away(x: Any) -> Any:
     """Return the nearest integer; halves are rounded away from zero."""
     whole = np.trunc(x)
     return whole + np.copysign((abs(x - whole) >= 0.5).astype(x.dtype), x)
@@ -308,7 +308,10 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _asin_acos_kernel(x: Any) -> Any:
-    """Return the complex kernel at real x: the real part if `|x| <= 1`, else the imaginary one."""
+    """Return the kernel of complex `asin` and `acos` at a real number x.
+
+    It is the real part if `|x| <= 1`, else the imaginary part; the other part is 0.
+    """
     size = np.abs(x)
     outside = np.arccosh(np.where(size > 1, size, 1.0))
     return np.where(size > 1, outside, np.sqrt((1 - x) * (1 + x)))
@@ -332,7 +335,7 @@ _EXACT: Final[dict[str, Function]] = {
     "remainder": np.fmod,
     "sqrt": np.sqrt,
     "sign": _sign,
-    "round_nearest_afz": _afz,
+    "round_nearest_afz": _round_half_away,
 }
 _BY_DOUBLE: Final[dict[str, np.ufunc]] = {
     **TRANSCENDENTAL,
@@ -355,7 +358,7 @@ _SPECIAL: Final[dict[str, Function]] = {
     "chlo._asin_acos_kernel": _asin_acos_kernel,
 }
 _BLOCK: Final = 1 << 15
-"""Number of elements of a block; one block at a time is converted to doubles."""
+"""Number of elements of a block; `rounded` converts one block at a time to doubles."""
 _WITHOUT_INFINITY: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
 
 
@@ -412,9 +415,11 @@ def by_double(ufunc: np.ufunc, dtype: Any) -> Function:
 
 
 def rounded(function: Function, dtype: Any) -> Function:
-    """Return a function of doubles as a function of the float type `dtype`, rounded once.
+    """Return a function of doubles as a function of the float type `dtype`.
 
-    Large arrays are computed block by block, so that few doubles exist at a time.
+    Results are rounded once.
+
+    Large arrays are computed block by block, so that few doubles are in memory at a time.
     """
     if dtype == np.float64:
         return function
@@ -440,7 +445,7 @@ _expm1: Final = by_double(np.expm1, np.dtype("float32"))
 
 
 def _logistic(dtype: Any) -> Function:
-    """Return the function `1 / (1 + exp(-x))` with each step rounded, as it is specified."""
+    """Return the function `1 / (1 + exp(-x))`, whose specification rounds each step."""
     exponential = by_double(np.exp, dtype)
     one = dtype.type(1)
 
@@ -451,25 +456,22 @@ def _logistic(dtype: Any) -> Function:
 
 
 def _cosh(x: Any) -> Any:
-    """Return `cosh` computed in `float32` steps.
-
-    These give JAX's values, which are some ULPs off.
-    """
+    """Return `cosh` computed in `float32` steps, as JAX does; it is wrong by some ULPs."""
     return _exp(x + _LOG_HALF) + _exp(_LOG_HALF - x)
 
 
 def _sinh(x: Any) -> Any:
-    """Return `sinh` computed in `float32` steps.
-
-    These give JAX's values, which are some ULPs off.
-    """
+    """Return `sinh` computed in `float32` steps, as JAX does; it is wrong by some ULPs."""
     small = _expm1(x)
     small = np.float32(0.5) * (small + small / (small + np.float32(1)))
     return np.where(np.abs(x) < 1, small, _exp(x + _LOG_HALF) - _exp(_LOG_HALF - x))
 
 
 def _extremum(is_maximum: bool, dtype: Any) -> Function:
-    """Return the maximum or minimum; NaN if an operand is NaN, and -0 is less than +0."""
+    """Return the maximum or minimum.
+
+    It is NaN if an operand is NaN, and -0 counts as less than +0.
+    """
     ufunc = np.maximum if is_maximum else np.minimum
     wins = operator.gt if is_maximum else operator.lt
     both = operator.and_ if is_maximum else operator.or_

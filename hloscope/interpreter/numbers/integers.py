@@ -68,7 +68,7 @@ def _in_wide(function: Function, wide: Any, dtype: Any) -> Function:
 
 
 def _boolean(name: str) -> Function | None:
-    """Return the function of an op on booleans, or `None`.
+    """Return the function of an op on booleans; `None` if the op has none.
 
     Sums and maxima are `or`, products and minima `and`.
     """
@@ -84,9 +84,9 @@ def _boolean(name: str) -> Function | None:
 
 
 def _native(name: str, dtype: Any, bits: int) -> Function | None:
-    """Return the function of an op on one of numpy's integer types, or `None`.
+    """Return the function of an op on one of numpy's integer types; `None` if the op has none.
 
-    Elements have `bits` bits, which may be fewer than the type has.
+    Elements have `bits` bits, which may be fewer than `dtype` has.
     """
     if name in _NATIVE:
         return _NATIVE[name]
@@ -193,7 +193,10 @@ def _logical_shift(dtype: Any, bits: int) -> Function:
 
 
 def _signed_shift(dtype: Any, bits: int) -> Function:
-    """Return a right shift that fills with the first bit, a sign also in unsigned types."""
+    """Return a right shift that fills with the highest bit, also for unsigned types.
+
+    For a signed type, the highest bit is the sign.
+    """
     if dtype.kind == "i":
         return operator.rshift
     signed = np.dtype(f"i{dtype.itemsize}")
@@ -206,7 +209,7 @@ def _signed_shift(dtype: Any, bits: int) -> Function:
 
 
 def _on_bits(function: Function, dtype: Any, bits: int) -> Function:
-    """Return `function` of `uint64` applied to the low `bits` bits of numbers of `dtype`."""
+    """Return `function`, a function of `uint64`, for the low `bits` bits of the type `dtype`."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     mask = np.uint64((1 << bits) - 1)
 

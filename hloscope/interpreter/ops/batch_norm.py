@@ -14,14 +14,14 @@ from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
 
 
 class _Layout:
-    """Shape data of a batch normalisation, with sums over all dimensions but the feature dimension.
+    """The feature dimension of a batch normalisation, and sums over all other dimensions.
 
     Attributes:
         axes: All dimensions but the feature dimension.
         shape: Shape that broadcasts a vector, one entry per feature, along the feature dimension.
         count: Number of elements of each feature.
         dtype: Type of the operand.
-        wide: Type to compute in.
+        wide: Type in which it is computed.
     """
 
     def __init__(self, x: Array, feature: int) -> None:
@@ -32,11 +32,11 @@ class _Layout:
         self.wide = computing(x.dtype)
 
     def whole(self, x: Array) -> Array:
-        """Return an array converted to the type to compute in."""
+        """Return an array converted to `wide`, the type in which it is computed."""
         return x.astype(self.wide, copy=False)
 
     def spread(self, x: Array) -> Array:
-        """Return a vector of one entry per feature, shaped to broadcast along that dimension."""
+        """Return a vector of one entry per feature, reshaped to broadcast along that dimension."""
         return x.astype(self.wide, copy=False).reshape(self.shape)
 
     def sums(self, x: Array) -> Array:

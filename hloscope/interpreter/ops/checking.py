@@ -59,7 +59,10 @@ def _compared(what: str, compare: Comparison, found: Any, expected: Any) -> None
 
 
 def _pair(what: str, compare: Comparison) -> Kernel:
-    """Return a kernel that compares its two operands; `what` names the check in the message."""
+    """Return a kernel that compares its two operands by `compare`.
+
+    `what` names the check in messages.
+    """
 
     def kernel(found: Value, expected: Value) -> Value:
         _compared(what, compare, found, expected)
@@ -69,7 +72,7 @@ def _pair(what: str, compare: Comparison) -> Kernel:
 
 
 def _with_constant(op: ExpectEqConst | ExpectAlmostEqConst, compare: Comparison) -> Kernel:
-    """Return a kernel that compares its operand with the constant of the op."""
+    """Return a kernel that compares its operand with the constant of the op, by `compare`."""
     what, expected = op.name, op.value.array(op.value.type or TupleType(()))
 
     def kernel(found: Value) -> Value:
@@ -109,7 +112,7 @@ def _expect_close(op: ExpectClose, at: Site) -> Kernel:
 
 @evaluates(ExpectSerializedEq)
 def _expect_serialized_eq(op: ExpectSerializedEq, at: Site) -> Kernel:
-    """Return a kernel that compares the operand with a value in a file that a probe has written."""
+    """Return a kernel that compares the operand with a value that a probe has written to a file."""
     number = _number(op.iteration, 0)
     (type_,) = at.operands
     world = at.world
@@ -138,7 +141,7 @@ def _call_close(op: CustomCall, at: Site) -> Kernel:
 
 @implements("check.eq")
 def _call_check(op: CustomCall, at: Site) -> Kernel:
-    """Return the kernel of a check by custom call: true, or an error if the operands differ."""
+    """Return the kernel of the custom call `check.eq`: true, or an error if the operands differ."""
     compare, true = partial(within, tolerance=TOLERANCE), np.bool_(True)
     shape = at.result.sizes if isinstance(at.ins.type, TensorType) else ()
     result = np.broadcast_to(true, [size or 1 for size in shape])

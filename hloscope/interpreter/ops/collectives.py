@@ -42,7 +42,7 @@ from hloscope.ops import (
 
 
 Parts = list[tuple[Any, ...]]
-"""The operands of each member of a group, in the order of the members."""
+"""The operands of each member of a group of processes, in the order of the members."""
 
 
 @evaluates(ReplicaId)
@@ -75,7 +75,7 @@ _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
 def groups_of(
     op: Collective | CrossReplicaSum, process: Process, world: World
 ) -> tuple[Group, ...]:
-    """Return the groups of processes that `replica_groups` means.
+    """Return the groups of processes among which a collective exchanges values.
 
     The ids are numbers of replicas, of partitions or of all processes. The channel and
     `use_global_device_ids` decide.  If a group of replicas includes all partitions, HLO orders
@@ -103,7 +103,7 @@ def groups_of(
 
 
 def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
-    """Return the group that contains the process of `world`; `None` if no group does.
+    """Return the group that contains the process of `world`; `None` if no group contains it.
 
     Raises:
         EvaluationError: The group contains a process that is not in the grid.
@@ -127,7 +127,7 @@ def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
     return found
 
 
-def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
+def _required_group(op: Collective | CrossReplicaSum, world: World) -> Group:
     """Return the group that contains the process of `world`.
 
     Raises:
@@ -168,7 +168,7 @@ def _exchange(
     """
     check_arrays(op, at)
     process = process_of(at.world)
-    group = _needed(op, at.world)
+    group = _required_group(op, at.world)
     place = group.index(process.id)
     channel = getattr(op, "channel_id", None) or 0
     ins, several, has_regions = at.ins, isinstance(at.ins.type, TupleType), bool(at.ins.calls)
@@ -178,10 +178,10 @@ def _exchange(
         # The values that a body reads from outside may differ between processes.  Then each member
         # combines by itself, otherwise one of them does it for all.
         if any(region.outer for region in regions):
-            parts = process.meet(group, channel, ins, operands, lambda parts: parts)
+            parts = process.rendezvous(group, channel, ins, operands, lambda parts: parts)
             whole = combine(parts, regions)
         else:
-            whole = process.meet(
+            whole = process.rendezvous(
                 group, channel, ins, operands, lambda parts: combine(parts, regions)
             )
         results = own_results(whole, place, operands)
@@ -226,8 +226,8 @@ def _all_to_all(op: AllToAll, at: Site) -> Kernel:
     return _exchange(op, at, lambda parts, _: parts, own_results)
 
 
-def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
-    """Return the operands that the members have for member number `place` of the group.
+def _one_for_each(parts: Parts, index: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+    """Return operand number `index` of each member: what member `index` of the group gets.
 
     Raises:
         EvaluationError: The number of `operands` is not the number of members.
@@ -236,11 +236,11 @@ def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[
         raise EvaluationError(
             f"`all_to_all` has {len(operands)} operands for {len(parts)} members of the group"
         )
-    return tuple([sent[place] for sent in parts])
+    return tuple([sent[index] for sent in parts])
 
 
-def _part(array: Array, axis: int, count: int, number: int) -> Array:
-    """Return part `number` (from 0) of `count` equal parts of an array along an axis.
+def _part(array: Array, axis: int, count: int, index: int) -> Array:
+    """Return the part with index `index` of `count` equal parts of an array along an axis.
 
     Raises:
         EvaluationError: The size is not divisible by `count`.
@@ -249,7 +249,7 @@ def _part(array: Array, axis: int, count: int, number: int) -> Array:
     if rest:
         raise EvaluationError(f"size {array.shape[axis]} cannot be split in {count} parts")
     where = [slice(None)] * array.ndim
-    where[axis] = slice(number * size, (number + 1) * size)
+    where[axis] = slice(index * size, (index + 1) * size)
     return array[tuple(where)]
 
 
@@ -279,9 +279,9 @@ def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
 
 
 def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
-    """Return a function that reduces the operands of all members by the body.
+    """Return a function that reduces the operands of all members, in the members' order.
 
-    The order is that of the members.
+    The region of the op combines two values.
     """
     types = at.results
     body = at.ins.calls[0].arguments[0]
@@ -302,7 +302,7 @@ def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
 
 
 def _applied(region: Region, a: Any, b: Any) -> Any:
-    """Apply a region of two scalars elementwise to two arrays, and return the result."""
+    """Return the result of a region of two scalars, applied elementwise to two arrays."""
     if region.is_elementwise:
         return np.broadcast_to(region(a, b)[0], a.shape)  # type: ignore[arg-type]
     pairs = zip(a.reshape(-1), b.reshape(-1), strict=True)
@@ -324,7 +324,7 @@ def _cross_replica_sum(op: CrossReplicaSum, at: Site) -> Kernel:
 
 @evaluates(ReduceScatter)
 def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
-    size = len(_needed(op, at.world))
+    size = len(_required_group(op, at.world))
     axis = op.scatter_dimension
 
     def own_results(whole: tuple[Any, ...], place: int, _: tuple[Any, ...]) -> tuple[Value, ...]:
@@ -339,7 +339,7 @@ def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
 
     The root gets the reduction, other members get zeros.
     """
-    size, fold = len(_needed(op, at.world)), _folded(at)
+    size, fold = len(_required_group(op, at.world)), _folded(at)
 
     def combine(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
         return fold([_data(op, operands) for operands in parts], regions)
@@ -406,8 +406,8 @@ def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
 # `CheckInplaceCollectivePermute`.
 
 
-class _Mail:
-    """The queues that one process sends to and receives from.
+class _Queues:
+    """The queues through which one process of a `collective_permute` sends and receives values.
 
     Raises:
         EvaluationError: A pair names a device that is not in the grid.
@@ -431,11 +431,9 @@ class _Mail:
         self._sender = f"{kind} {sources[0]}" if sources else ""
 
     def exchange(self, values: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        """Send values, then return those sent to this process; `None` if no process sends to it.
+        """Send values; return those sent to this process, or `None` if no process sends to it.
 
-        Sending never waits, so a cycle of processes cannot deadlock.
-
-        Only the receiving part waits.
+        Sending never waits, so a cycle of processes cannot deadlock; receiving waits.
         """
         for key in self._sent:
             self._process.post(key, self._ins, values)
@@ -447,7 +445,7 @@ class _Mail:
 @evaluates(CollectivePermute)
 def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
     """Return the kernel of `collective_permute`; a process that receives nothing gets zeros."""
-    mail = _Mail(op, at)
+    mail = _Queues(op, at)
     if is_in_place(tuple([o.type for o in at.ins.operands])):
         return _in_place(op, mail)
     check_arrays(op, at)
@@ -462,8 +460,10 @@ def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
     return kernel
 
 
-def _in_place(op: CollectivePermute, mail: _Mail) -> Kernel:
-    """Return the kernel of the in-place form; a process that receives nothing keeps its buffers.
+def _in_place(op: CollectivePermute, mail: _Queues) -> Kernel:
+    """Return the kernel of the form with buffers, whose slices are updated by the received values.
+
+    A process that receives nothing returns its buffers unchanged.
 
     Raises:
         UnsupportedError: A device receives from several devices.
@@ -491,6 +491,8 @@ Window = tuple[slice, ...]
 
 def _windows(buffers: Any, starts: Any, sizes: Sequence[Dims]) -> list[tuple[Array, Window]]:
     """Return, for each slice, its buffer and its index ranges.
+
+    `starts` has start indices for each slice, `sizes` has the shape of each slice.
 
     Raises:
         EvaluationError: Numbers of starts and sizes differ, or a slice is not inside its buffer.

@@ -24,7 +24,9 @@ _F64: Final = ELEMENT_TYPES["f64"]
 
 
 def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]) -> Array:
-    """Return the contraction; dimensions: batch, then free ones of `lhs`, then free ones of `rhs`.
+    """Return the contraction of two arrays, computed in `dtype`.
+
+    Its dimensions are: batch, then the free ones of `lhs`, then the free ones of `rhs`.
 
     >>> a = np.arange(6.0).reshape(2, 3)
     >>> contracted(a, a, DotDimensions((), (), (1,), (1,)), a.dtype).tolist()
@@ -45,7 +47,7 @@ def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]
 
 
 def _free(x: Array, taken: Sequence[int]) -> list[int]:
-    """Return the dimensions of `x` that are not in `taken`."""
+    """Return the dimensions of `x` that are not in `taken`, in ascending order."""
     return [d for d in range(x.ndim) if d not in taken]
 
 
@@ -190,7 +192,7 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
 
 
 def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
-    """Return the mask of `lhs` reshaped to broadcast to `rhs`.
+    """Return the mask of `lhs` reshaped so that it broadcasts to `rhs`.
 
     The mask has size 1 along the free dimensions of `lhs`.
     """
@@ -204,7 +206,7 @@ def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
 
 
 def _mask_of_result(dims: DotDimensions, mask: Array, result: Array) -> Array:
-    """Return the mask of `lhs` reshaped to broadcast to the result.
+    """Return the mask of `lhs` reshaped so that it broadcasts to the result.
 
     The mask has size 1 along the contracting dimensions of `lhs`.
     """
@@ -214,12 +216,12 @@ def _mask_of_result(dims: DotDimensions, mask: Array, result: Array) -> Array:
 
 
 def _nothing(at: Site, dtype: np.dtype[Any]) -> Array:
-    """Return the result for no groups: zeros."""
+    """Return the result if there are no groups: zeros."""
     return np.zeros([size or 0 for size in at.result.sizes], dtype)
 
 
 def _without(dims: DotDimensions, axis: int) -> DotDimensions:
-    """Return the dimension numbers after dimension `axis` of `rhs` (groups) is removed."""
+    """Return the dimension numbers after `axis`, the dimension of groups, is removed from `rhs`."""
     batch = tuple(d - (d > axis) for d in dims.rhs_batch)
     contracting = tuple(d - (d > axis) for d in dims.rhs_contracting)
     return DotDimensions(dims.lhs_batch, batch, dims.lhs_contracting, contracting)
@@ -278,7 +280,7 @@ def _einsum(op: Einsum, at: Site) -> Kernel:
 
 
 _EXACT: Final = 1 << 53
-"""Integers up to this magnitude are exact in doubles."""
+"""Integers of this magnitude or less are exact in doubles."""
 _SMALL: Final = 1 << 12
 """Maximum number of products that are stored, so that they can be added in order."""
 
@@ -333,10 +335,7 @@ def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
 def product_of(
     a_shape: Sequence[int], b_shape: Sequence[int], dtype: np.dtype[Any]
 ) -> Callable[[Array, Array], Array]:
-    """Return a function that computes `product` for operands of these shapes in `dtype`.
-
-    The method is chosen here, once.
-    """
+    """Return the fastest function that computes `product` for operands of these shapes."""
     if dtype.kind not in "fc" and not is_narrow(dtype):
         return lambda a, b: product(a, b, dtype)
     rows = max(prod(a_shape[:-2]), prod(b_shape[:-2])) * a_shape[-2]
@@ -371,7 +370,7 @@ def _magnitude(x: Array) -> int:
 
 
 def _in_order(a: Array, b: Array) -> Array:
-    """Return the matrix product with each product rounded, added from left to right."""
+    """Return the matrix product in which each product is rounded, and added from left to right."""
     parts = a[..., None] * b[..., None, :, :]
     if a.shape[-1] > 1:
         parts = np.add.accumulate(parts, axis=-2)

@@ -57,7 +57,7 @@ def _get_tuple_element(op: GetTupleElement, at: Site) -> Kernel:
 
 @evaluates(OptimizationBarrier, AddDependency, Domain)
 def _same(op: OptimizationBarrier, at: Site) -> Kernel:
-    """Return a kernel whose value is the operand, or the tuple of several operands."""
+    """Return a kernel that returns its operand; of several operands, their tuple."""
     if isinstance(op, OptimizationBarrier) and len(at.ins.operands) != 1:
         return lambda *values: values
     return lambda value, *_: value
@@ -65,9 +65,9 @@ def _same(op: OptimizationBarrier, at: Site) -> Kernel:
 
 @evaluates(ELEMENTWISE["copy"], lifted=True)
 def _copy(op: Op, at: Site) -> Kernel:
-    """Return a kernel whose value is the operand itself.
+    """Return a kernel that returns its operand itself.
 
-    No copy is needed, as no kernel writes to a value that another name may read.
+    No copy is needed, since no kernel writes to a value that is read later.
     """
     return lambda value: value
 
@@ -130,7 +130,7 @@ def _while(op: While, at: Site) -> Kernel:
 
 
 def _is_several(at: Site) -> bool:
-    """Does the instruction have a tuple as its value?"""
+    """Does the instruction have a tuple as its value, so that a kernel returns several results?"""
     return isinstance(at.ins.type, TupleType)
 
 
@@ -144,8 +144,8 @@ def _is_several(at: Site) -> bool:
 def _async_start(op: AsyncStart, at: Site) -> Kernel:
     """Return the kernel of `async_start`.
 
-    Its value is the tuple of results in StableHLO, and (operands, result, contexts) in HLO, where
-    contexts are zeros.
+    Its value is the tuple of results in StableHLO, and (operands, result, contexts) in HLO, with
+    contexts of zeros.
     """
     if op.region:
         return lambda regions, *values: regions[0](*values)
@@ -171,12 +171,12 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
 
 
 def _is_call(op: AsyncStart) -> bool:
-    """Is the asynchronous work a call of the computation, rather than another op with it?"""
+    """Does the op start a call of its computation, not another op that has the computation?"""
     return op.wrapped is None or isinstance(op.wrapped, Call | Fusion)
 
 
 def _call_kernel(result: Type) -> Kernel:
-    """Return a kernel that calls the computation; its value is one result or a tuple of several."""
+    """Return a kernel that calls its computation; it returns one result, or a tuple of several."""
     several = isinstance(result, TupleType)
 
     def inner(regions: tuple[Region, ...], *values: Value) -> Value:
@@ -187,7 +187,7 @@ def _call_kernel(result: Type) -> Kernel:
 
 
 def _wrapped_kernel(op: AsyncStart, at: Site, result: Type) -> Kernel:
-    """Return the kernel of the wrapped op, which is evaluated synchronously."""
+    """Return the kernel of the op that `op` starts, which is evaluated immediately."""
     assert op.wrapped is not None
     ins = at.ins
     alone = Instruction(ins.name, result, op.wrapped, ins.operands, ins.calls, span=ins.span)
@@ -263,9 +263,9 @@ def _once(function: Computation, world: World) -> Callable[[], tuple[Value, ...]
 
 
 def _function(world: World, text: str) -> Computation:
-    """Return the function that is named `text`.
+    """Return the function named `text`.
 
-    A function of a nested module has a full name that ends with `::text`.
+    A function of a nested module has a longer name that ends with `::text`.
 
     Raises:
         UnknownNameError: No function has the name, or several functions have it.

@@ -90,9 +90,10 @@ def convolved(
 def _masked_sum(
     op: Convolution | DynamicConv, windows: Array, is_element: Array, kernel: Array
 ) -> Array:
-    """Return the convolution with a filter that has infinities or NaNs, which skip the padding.
+    """Return a convolution whose filter has infinities or NaNs, which do not count on padding.
 
-    Outputs in which an element of the input meets such a number are summed tap by tap.
+    `is_element` says which elements of `windows` are not padding. Outputs in which an element is
+    multiplied by an infinity or NaN are summed tap by tap.
     """
     spatial = kernel.ndim - 2
     before = (slice(None),) * (1 + spatial)
@@ -172,8 +173,8 @@ def _grouped(op: Convolution | DynamicConv, windows: Array, kernel: Array) -> Ar
 def _chunks(windows: Array, spatial: int) -> list[tuple[slice, ...]]:
     """Return index ranges that divide the windows into parts of at most `_MOST_BYTES` each.
 
-    Each part is copied to a matrix. Windows overlap, so all parts together may be much larger than
-    the input.
+    Each part is copied to a matrix. Windows overlap, so that all parts together may be much larger
+    than the input.
     """
     bytes_ = windows.size * windows.itemsize
     if bytes_ <= _MOST_BYTES:

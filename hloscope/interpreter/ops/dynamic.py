@@ -157,7 +157,7 @@ def _get_dimension_size(op: GetDimensionSize, at: Site) -> Kernel:
 
 
 class Bounded(np.ndarray[Any, Any]):
-    """The run-time elements of an array with bounded sizes, and the memory in which they lie.
+    """The run-time elements of an array with bounded dynamic sizes, as a view of its memory.
 
     Attributes:
         memory: Array with the sizes of the bounds, of which this array is the start; `None` if
@@ -167,7 +167,7 @@ class Bounded(np.ndarray[Any, Any]):
     memory: Array | None = None
 
     def __array_finalize__(self, source: Any) -> None:
-        """Drop the memory of an array that numpy derives from another one: its layout differs."""
+        """Forget the memory if numpy derives an array from another: its layout differs."""
         self.memory = None
 
 
@@ -185,10 +185,10 @@ def is_bounded(type_: Type) -> bool:
 
 
 def memory_of(value: Any, type_: Type) -> Any:
-    """Return an array with the sizes of the type's bounds, with the elements of `value` first.
+    """Return the memory of an array: an array with the sizes of the type's bounds.
 
-    Elements that were never written are zero. For a type without bounds, the value itself is
-    returned.
+    It has the elements of `value` at its start; elements that were never written are zero. For a
+    type without bounds, `value` is returned.
     """
     known = getattr(value, "memory", None) if isinstance(value, Bounded) else None
     if known is not None:
@@ -204,21 +204,24 @@ def memory_of(value: Any, type_: Type) -> Any:
 
 
 _IN_PLACE: Final[tuple[type[Op], ...]] = Elementwise, Transpose, BroadcastInDim, Broadcast
-"""Ops that are computed on all of the memory, up to the bounds."""
+"""Ops that are computed on the whole memory of their operands, up to the bounds."""
 _READS_MEMORY: Final[tuple[type[Op], ...]] = DynamicSlice, RealDynamicSlice, Gather, DynamicGather
 """Ops that may read any element of their first operand's memory."""
 _PASSED_ON: Final[tuple[type[Op], ...]] = (
     AddDependency, AsyncDone, AsyncStart, AsyncUpdate, Case, Composite, CopyDone, CopyStart,
     CustomCall, Domain, GetTupleElement, OptimizationBarrier, Tuple, While,
 )  # fmt: skip
-"""Ops that return values unchanged with their memory, and custom calls, which handle it."""
+"""Ops that return values unchanged, with their memory, and custom calls.
+
+Custom calls handle memory themselves.
+"""
 
 
 @adapts(Concern.UNKNOWN_SIZES)
 def with_memory(maker: Maker, ins: Instruction) -> Maker:
-    """Return `maker`, wrapped to handle memory beyond the run-time sizes.
+    """Return `maker`, wrapped so that its kernels handle memory beyond the run-time sizes.
 
-    It is unchanged if no type of the instruction is bounded, or if the op passes the memory on.
+    It is unchanged if no type of the instruction is bounded, or if the op returns memory unchanged.
     """
     types = [ins.type, *[operand.type for operand in ins.operands]]
     if not any(map(is_bounded, types)) or isinstance(ins.op, (SetDimensionSize, *_PASSED_ON)):
@@ -244,7 +247,7 @@ def with_memory(maker: Maker, ins: Instruction) -> Maker:
 
 
 def _in_place(inner: Kernel, at: Site) -> Kernel:
-    """Return a kernel that computes both on the run-time elements and on the whole memory."""
+    """Return a kernel that computes both with the run-time elements and with the whole memory."""
 
     def kernel(*values: Any) -> Value:
         existing = _expanded([np.asarray(v)[()] for v in values], at)
@@ -280,9 +283,9 @@ def _expanded(values: list[Any], at: Site) -> list[Any]:
 
 
 def _read_from_memory(inner: Kernel, at: Site) -> Kernel:
-    """Return a kernel that reads from the operand's memory.
+    """Return a kernel that applies `inner` to the operand's whole memory.
 
-    Dynamic result sizes follow the operand's run-time sizes.
+    Dynamic result sizes follow from the operand's run-time sizes.
     """
     op, result, whole = at.ins.op, at.result, at.operands[0]
 
@@ -300,7 +303,10 @@ def _read_from_memory(inner: Kernel, at: Site) -> Kernel:
 
 
 def _sources_of_sizes(op: Op, result: TensorType) -> list[int | None]:
-    """Return the operand dimension that each result dimension takes its size from, or `None`."""
+    """Return, for each result dimension, the operand dimension that has its size.
+
+    `None` if there is none.
+    """
     if not isinstance(op, Gather | DynamicGather):
         return list(range(result.rank))
     gone = {*op.collapsed_slice_dims, *op.operand_batching_dims}
@@ -431,10 +437,15 @@ def _pad_to_static(op: CustomCall, at: Site) -> Kernel:
 
 
 def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
-    """Return the kernel of `op` with result `type_` on the call's first `operands` operands."""
+    """Return the kernel of `op`, evaluated in place of the custom call.
+
+    It has the result type `type_`, and takes the first `operands` operands of the call.
+    """
     ins = at.ins
-    stand_in = Instruction(ins.name, type_, op, ins.operands[:operands], ins.calls, span=ins.span)
-    return kernel(stand_in, at.world)
+    replacement = Instruction(
+        ins.name, type_, op, ins.operands[:operands], ins.calls, span=ins.span
+    )
+    return kernel(replacement, at.world)
 
 
 @implements("stablehlo.dynamic_reduce_window")

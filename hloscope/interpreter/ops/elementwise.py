@@ -61,7 +61,10 @@ _INTO: Final[dict[Function, np.ufunc]] = {
     operator.mul: np.multiply,
     operator.truediv: np.true_divide,
 }
-"""Numpy ufuncs by Python's operators.  A ufunc can write to an array that the caller passes."""
+"""Numpy ufuncs by the Python operators that are equal to them.
+
+A ufunc can write to a given array.
+"""
 _LARGE: Final = 1 << 15
 """Minimum bytes of a result that may overwrite an operand that nothing else refers to."""
 _ELSEWHERE: Final = frozenset(("copy", "chlo.constant_like"))
@@ -104,7 +107,10 @@ def _elementwise(op: Elementwise, at: Site) -> Kernel:
 
 
 def _is_large(at: Site) -> bool:
-    """Is the result large (`_LARGE`), and are all shapes and builtin number types equal?"""
+    """Is the result large (`_LARGE`), and have operands and result the same shape and number type?
+
+    Then the result can overwrite an operand.
+    """
     type_ = at.result
     dtype = dtype_of(type_.element)
     is_own = dtype.kind in "fiu" and dtype.isbuiltin == 1
@@ -178,7 +184,10 @@ def _with_settings(
 
 
 def plain_function(name: str, element: ElementType) -> Function | None:
-    """Return the function of an op that depends on no type but its first operand's; else `None`."""
+    """Return the function of an op that depends only on the type of the first operand.
+
+    `None` for other ops.
+    """
     dtype = dtype_of(element)
     match name:
         case "select":
@@ -234,7 +243,7 @@ def _select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def _clamp(element: ElementType) -> Function | None:
-    """Return the function of `clamp`; `None` if the element type has no order."""
+    """Return the function of `clamp`; `None` if elements of the type are not ordered."""
     maximum = plain_function("maximum", element)
     minimum = plain_function("minimum", element)
     if maximum is None or minimum is None:
@@ -283,7 +292,7 @@ def _stochastic(target: ElementType) -> Function:
 
 @adapts(Concern.PRECISIONS)
 def as_declared(maker: Maker, ins: Instruction) -> Maker:
-    """Return `maker`, wrapped so that its kernels convert results to the declared float type."""
+    """Return `maker`, wrapped so that its kernels convert results to the declared float types."""
 
     def make(op: Any, at: Site) -> Kernel:
         inner, leave = (
@@ -296,9 +305,7 @@ def as_declared(maker: Maker, ins: Instruction) -> Maker:
 
 
 def _in_computed_precision(ins: Instruction) -> Instruction:
-    """Return the instruction with its inferred float types if it calls computations.
-
-    Other instructions are returned unchanged.
+    """Return the instruction with its inferred float types, if it calls computations.
 
     It is returned unchanged if it calls none, or if its types cannot be inferred.
     """
@@ -313,7 +320,7 @@ def _in_computed_precision(ins: Instruction) -> Instruction:
 
 
 def _with_floats_of(inferred: Type, declared: Type) -> Type:
-    """Return the type `declared` with the float element types of `inferred`."""
+    """Return the type `declared` with the float element types of `inferred` in place of its own."""
     match inferred, declared:
         case TensorType(), TensorType():
             is_float = inferred.element.kind == declared.element.kind == "float"
@@ -379,7 +386,7 @@ def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
 
 
 def _broadcast_smaller(op: ImplicitBroadcast, a: Any, b: Any) -> tuple[Any, Any]:
-    """Return both operands, the one of lower rank reshaped to the dimensions of the other."""
+    """Return both operands, of which the one of lower rank is reshaped to the rank of the other."""
     if a.ndim <= b.ndim:
         return spread(np.asarray(a), op.result_dims(a.ndim, b.ndim), b.ndim), b
     return a, spread(np.asarray(b), op.result_dims(b.ndim, a.ndim), a.ndim)

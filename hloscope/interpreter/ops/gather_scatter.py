@@ -1,4 +1,4 @@
-"""Gather and scatter, by the row-major index of each element."""
+"""Gather and scatter, which find each element by its row-major index."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _flat(value: Any, shape: Sequence[int]) -> Array:
 
 
 def _strides(sizes: Sequence[int]) -> list[int]:
-    """Return the row-major strides, in elements, of an array with these sizes."""
+    """Return the row-major strides, in elements, of an array of these sizes."""
     return [prod(sizes[d + 1 :]) for d in range(len(sizes))]
 
 
@@ -98,9 +98,9 @@ def _gather_kernel(op: Gather | DynamicGather, at: Site) -> Kernel:
 
 
 def _slices_at(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
-    """Return the slices of an array at each start, an array of shape `shape + sizes`.
+    """Return the slices of an array at each start index, as an array of shape `shape + sizes`.
 
-    Starts are clamped so that the slices are inside.
+    Starts are clamped so that the slices are inside the array.
 
     Raises:
         EvaluationError: A slice is larger than the array.
@@ -225,7 +225,7 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
 
 
 def _target_rows(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targets, list[int]]:
-    """Return the rows that the updates are written to.
+    """Return the rows of the operand that the updates are written to.
 
     Trailing dimensions of the operand that windows cover completely form one row.
 
@@ -278,9 +278,9 @@ def _target_rows(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[
 
 
 def _along(value: Array, dims: list[int], among: list[int]) -> Array:
-    """Return a view of `value` with its dimensions at the positions of `dims` in `among`.
+    """Return `value` reshaped so that its dimensions are `dims` among the dimensions `among`.
 
-    `dims` is ascending. Other dimensions of the view have size 1.
+    `dims` is ascending. The result has size 1 along other dimensions.
     """
     sizes = dict(zip(dims, value.shape, strict=True))
     return value.reshape([sizes.get(d, 1) for d in among])
@@ -290,8 +290,8 @@ def _along(value: Array, dims: list[int], among: list[int]) -> Array:
 # Updates of rows of arrays, each applied to the result of the updates before it.
 
 
-_A_ROUND: Final = 2500
-"""Cost of starting a round, as the number of elements that numpy combines in that time."""
+_ROUND_COST: Final = 2500
+"""Time to start a round of updates, as the number of elements that numpy combines in that time."""
 _COMMUTATIVE: Final[dict[str, Any]] = {
     "add": np.add,
     "multiply": np.multiply,
@@ -305,7 +305,7 @@ _COMMUTATIVE: Final[dict[str, Any]] = {
 
 
 class Targets(NamedTuple):
-    """The rows that updates are written to.
+    """The rows of an array that updates are written to.
 
     Attributes:
         shape: Number of rows of the array, and number of elements of a row.
@@ -345,7 +345,7 @@ def combine(
         _apply(body, results, rows, updates)
         return
     function = _COMMUTATIVE.get(region.monoid)
-    is_faster = most * _A_ROUND > updates[0].size
+    is_faster = most * _ROUND_COST > updates[0].size
     if function is not None and is_faster and results[0].dtype.kind in "biufc":
         _at(function, results[0], rows, updates[0])
         return
@@ -365,7 +365,10 @@ def _takes_updates(region: Region, results: Sequence[Array], updates: Sequence[A
 
 
 def _apply(body: Any, results: Sequence[Array], rows: Array, updates: Sequence[Array]) -> None:
-    """Replace `rows` of `results` by the body's values for rows and updates; all rows differ."""
+    """Replace the rows `rows` of `results` by the values of `body` for rows and updates.
+
+    `rows` has the indices of rows, without duplicates.
+    """
     combined = body(*[r[rows] for r in results], *updates)
     for result, value in zip(results, combined, strict=True):
         result[rows] = value
@@ -383,7 +386,10 @@ def _at(function: Any, result: Array, rows: Array, update: Array) -> None:
 
 
 def _most_often(rows: Array, count: int) -> int:
-    """Return how often the most frequent of the row numbers, all below `count`, occurs."""
+    """Return the number of occurrences of the most frequent row index.
+
+    All indices are below `count`.
+    """
     if len(rows) == 1:
         return 1
     if count <= 16 * len(rows) + 1024:
@@ -394,9 +400,8 @@ def _most_often(rows: Array, count: int) -> int:
 def _rounds(rows: Array) -> list[Array]:
     """Split updates into rounds, in each of which all rows differ.
 
-    Returns arrays of update indices.
-
-    The first round has the first update of every row, the second round every second one, and so on.
+    Return the indices of the updates in each round. The first round has the first update of every
+    row, the second round every second one, and so on.
 
     >>> [part.tolist() for part in _rounds(np.array([5, 2, 5, 5, 2]))]
     [[0, 1], [2, 4], [3]]

@@ -12,7 +12,7 @@ from hloscope.interpreter.values import Array, dtype_of
 from hloscope.ops import Cholesky, Fft, TriangularSolve
 
 _BLOCK: Final = 32
-"""Number of rows that are solved one by one before one matrix product updates the rows below."""
+"""Number of rows of a triangular system that are solved one by one between two matrix products."""
 
 
 @evaluates(Cholesky, on_reals=True)

@@ -50,7 +50,7 @@ _CONVERSIONS: Final = (
 _PREDICATES: Final = ("EQ", "NE", "LT", "LE", "GT", "GE", "LT", "LE", "GT", "GE")
 """Directions of integer comparisons, by the predicate number of `arith`; unsigned from 6 on."""
 _FLOAT_PREDICATES: Final = ("EQ", "GT", "GE", "LT", "LE", "NE")
-"""Directions of ordered float comparisons, indexed by the predicate number of `arith` minus 1."""
+"""Directions of ordered float comparisons, by `arith`'s number of the predicate minus 1."""
 
 
 def _element(type_: Type) -> ElementType:
@@ -77,9 +77,9 @@ def _constant(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _computed(name: str, *, unsigned: bool) -> _Maker:
-    """Return a maker for an op of `arith` that computes like the StableHLO op `name`.
+    """Return a maker of kernels for an op of `arith` that equals the StableHLO op `name`.
 
-    With `unsigned`, operands are taken as unsigned integers.
+    With `unsigned`, operands are read as unsigned integers.
     """
 
     def make(op: UnknownOp, at: Site) -> Kernel:
@@ -96,7 +96,7 @@ def _computed(name: str, *, unsigned: bool) -> _Maker:
 
 
 def _compared(op: UnknownOp, at: Site) -> Kernel:
-    """Return the kernel of `arith.cmpi` or `arith.cmpf`, by the predicate number."""
+    """Return the kernel of `arith.cmpi` or `arith.cmpf`, whose predicate is a number."""
     found = value_of(op.settings, "predicate")
     number = found if isinstance(found, int) else -1
     element = _element(at.operands[0])
@@ -113,7 +113,10 @@ def _compared(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _converted(op: UnknownOp, at: Site) -> Kernel:
-    """Return the kernel of a conversion; unsigned ops read their operand's bits as unsigned."""
+    """Return the kernel of a conversion.
+
+    For unsigned ops, the operand's bits are read as unsigned.
+    """
     before, dtype = _element(at.operands[0]), dtype_of(_element(at.ins.type))
     if op.opcode in ("arith.extui", "arith.index_castui", "arith.uitofp"):
         of_bits = dtype_of(_unsigned(before))
@@ -126,7 +129,7 @@ def _same(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _size(op: UnknownOp, at: Site) -> Kernel:
-    """Return the kernel of an op for the size of the dimension that operand 1 names."""
+    """Return the kernel of an op for the size of the dimension whose number is operand 1."""
 
     def kernel(value: Any, d: Any) -> Any:
         if not 0 <= int(d) < value.ndim:
@@ -162,7 +165,7 @@ def _inserted(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _elements(op: UnknownOp, at: Site) -> Kernel:
-    """Return the kernel of an op that makes a tensor of its operands, the elements."""
+    """Return the kernel of an op that makes a tensor whose elements are its operands."""
     dtype = dtype_of(_element(at.ins.type))
     sizes = at.result.sizes
     return lambda *values: np.array(values, dtype).reshape([-1 if s is None else s for s in sizes])

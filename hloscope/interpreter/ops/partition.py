@@ -35,7 +35,10 @@ from hloscope.ops import (
 
 
 class Division(NamedTuple):
-    """For each dimension of an array, the mesh axes that divide it, the coarsest axis first."""
+    """How an array is divided among the devices of a mesh.
+
+    For each dimension, `dimensions` has the mesh axes that divide it, the coarsest first.
+    """
 
     mesh: Mesh
     dimensions: tuple[tuple[AxisRef, ...], ...]
@@ -57,8 +60,11 @@ class Division(NamedTuple):
             array = array[(slice(None),) * dimension + (slice(first, first + size // count),)]
         return array
 
-    def whole(self, parts: Mapping[int, Array]) -> Array:
-        """Return the whole array, joined from `parts`, the parts by device number."""
+    def joined(self, parts: Mapping[int, Array]) -> Array:
+        """Return the whole array, joined from its parts.
+
+        `parts` has them by device number.
+        """
         some = next(iter(parts.values()))
         counts = list(map(self._count, self.dimensions))
         counts += [1] * (some.ndim - len(counts))
@@ -104,7 +110,7 @@ def _coordinate(mesh: Mesh, axis: str, device: int) -> int:
 def divided(
     sharding: NamedSharding, known: Mapping[str, Mesh], manual: Sequence[str] | None = None
 ) -> Division:
-    """Return how a sharding divides an array.
+    """Return the division of an array that a sharding describes.
 
     Args:
         sharding: The sharding.
@@ -126,9 +132,9 @@ def divided(
 def _divisions(
     in_shardings: Any, out_shardings: Any, manual_axes: Any, world: World
 ) -> tuple[list[Division], list[Division]]:
-    """Return how the operands and the results are divided along the manual axes.
+    """Return how the operands, and how the results, are divided along the manual axes.
 
-    A `None` in place of the shardings gives an empty list.
+    `None` in place of shardings gives an empty list.
     """
     known = meshes(world.attributes)
     ins, outs = (
@@ -172,28 +178,32 @@ def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
         else:
             parts = [[s.part(v, d) for s, v in zip(ins, values, strict=True)] for d in order]
             found = run_grid([[body] * len(order)], parts, world, regions[0].outer)
-            results = _together(outs, dict(zip(order, found, strict=True)))
+            results = _joined_results(outs, dict(zip(order, found, strict=True)))
         return results if several else results[0]
 
     return kernel
 
 
 def _in_grid(world: World, mesh: Mesh) -> Process | None:
-    """Return the world's process if its grid has one partition per device of `mesh`, more than one.
+    """Return the process of `world` if its grid has one partition for each device of `mesh`.
 
-    Otherwise return `None`.
+    Return `None` if it has not, or if the mesh has only one device.
     """
     process = world.extra.get(PROCESS)
     is_in = isinstance(process, Process) and process.grid.partitions == len(mesh.devices) > 1
     return process if is_in else None
 
 
-def _together(
+def _joined_results(
     outs: Sequence[Division], found: Mapping[int, tuple[Value, ...]]
 ) -> tuple[Value, ...]:
-    """Return the whole results, joined from `found`, each device's results by device number."""
+    """Return the whole results, joined from the results of all devices.
+
+    `found` has the results of each device, by device number; `outs` says how each result is
+    divided.
+    """
     return tuple(
-        s.whole({device: values[i] for device, values in found.items()})  # type: ignore[misc]
+        s.joined({device: values[i] for device, values in found.items()})  # type: ignore[misc]
         for i, s in enumerate(outs)
     )
 
@@ -203,15 +213,16 @@ def _gathered(
 ) -> tuple[Value, ...]:
     """Return the whole results, joined from the `values` of all processes of this replica.
 
-    All of these processes take part, and each gets the whole results.
+    All of these processes must call this function; each gets the whole results. `outs` says how
+    each result is divided.
     """
     group = tuple(id for id in process.grid.processes if id[0] == process.id[0])
     devices = [partition for _, partition in group]
 
     def combine(brought: list[tuple[Value, ...]]) -> tuple[Value, ...]:
-        return _together(outs, dict(zip(devices, brought, strict=True)))
+        return _joined_results(outs, dict(zip(devices, brought, strict=True)))
 
-    found: tuple[Value, ...] = process.meet(group, -id(at.ins), at.ins, values, combine)
+    found: tuple[Value, ...] = process.rendezvous(group, -id(at.ins), at.ins, values, combine)
     return found
 
 
@@ -227,7 +238,7 @@ def _of_call(at: Site) -> tuple[list[Division], list[Division]]:
 def _global_to_local(op: CustomCall, at: Site) -> Kernel:
     """Return a kernel whose value is the part of each operand on the device of this process."""
     ins, _ = _of_call(at)
-    process = _needed(op, at.world, ins)
+    process = _required_process(op, at.world, ins)
     several = isinstance(at.ins.type, TupleType)
 
     def kernel(*values: Any) -> Value:
@@ -244,7 +255,7 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
     The parts are those of all processes of the replica.
     """
     _, outs = _of_call(at)
-    process = _needed(op, at.world, outs)
+    process = _required_process(op, at.world, outs)
     several = isinstance(at.ins.type, TupleType)
 
     def kernel(*values: Any) -> Value:
@@ -254,8 +265,8 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
     return kernel
 
 
-def _needed(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:
-    """Return the world's process, if its grid has one partition per device of the mesh.
+def _required_process(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:
+    """Return the process of `world`; its grid must have one partition per device of the mesh.
 
     Raises:
         UnsupportedError: No shardings are given, or the grid has another size.
@@ -286,7 +297,7 @@ def meshes(attributes: Iterable[tuple[str, str]]) -> Mapping[str, Mesh]:
 
 
 def defined_mesh(given: Mesh | str, known: Mapping[str, Mesh]) -> Mesh:
-    """Return `given`, or the mesh in `known` with that name.
+    """Return the mesh `given`; if it is a name, the mesh in `known` with that name.
 
     Raises:
         EvaluationError: The name is not defined, or devices and axis sizes do not match.

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _MOVING: Final = (Select, UniformDequantize, UniformQuantize)
-"""Elementwise ops whose kernels handle quantized types themselves."""
+"""Element-wise ops whose kernels compute with quantized types themselves."""
 
 
 def computes_reals(op: Op) -> bool:
-    """Is the op computed on the real numbers that quantized operands represent?"""
+    """Is the op, on quantized operands, computed on the real numbers that they represent?"""
     computes = isinstance(op, Elementwise) or type(op) in ON_REALS
     return computes and not isinstance(op, _MOVING)
 
@@ -105,7 +105,10 @@ def dequantizer(element: QuantizedType) -> Callable[[Any], Any]:
 def _parameters(
     element: QuantizedType, zeros_as: np.dtype[Any]
 ) -> tuple[Callable[[Dims], Array], Callable[[Dims], Array]]:
-    """Return two functions from a shape to arrays that broadcast to it: scales, and zero points."""
+    """Return functions from a shape to the scales, and to the zero points, as arrays.
+
+    The arrays broadcast to the shape. `zeros_as` is the dtype of the zero points.
+    """
     scales = np.array(element.scales).astype(dtype_of(element.expressed))
     zeros = np.array(element.zero_points, np.int64).astype(zeros_as)
     if element.is_per_tensor:
@@ -135,7 +138,7 @@ def _parameters(
 def on_reals(maker: Maker, ins: Instruction) -> Maker:
     """Return `maker`, wrapped to compute on real numbers where operands or results are quantized.
 
-    It is unchanged if the op moves elements only or no type is quantized.
+    It is unchanged if the op only moves elements, or if no type is quantized.
     """
     if not computes_reals(ins.op) or not any(map(_is_quantized, (ins, *ins.operands))):
         return maker

@@ -38,7 +38,7 @@ def halves(x: Array) -> Pair:
 
 
 def joined(low: Array, high: Array) -> Array:
-    """Return the 64-bit integers whose low and high 32-bit words are given."""
+    """Return 64-bit integers, given their low and high 32-bit words."""
     return low.astype(_U64) | (high.astype(_U64) << _HALF)
 
 
@@ -102,7 +102,10 @@ def threefry_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
 
 
 def _split_axis(shape: Dims) -> int:
-    """Return the axis along which pairs interleave: the first of even size, else the largest."""
+    """Return the axis along which ThreeFry's pairs of words alternate.
+
+    It is the first axis of even size, else the largest.
+    """
     even = [i for i, n in enumerate(shape) if n % 2 == 0]
     return even[0] if even else max(range(len(shape)), key=lambda i: shape[i], default=0)
 
@@ -113,7 +116,7 @@ def _counters(state: Array, count: int) -> Pair:
 
 
 def _advanced(state: Array, count: int) -> Array:
-    """Return the state after `count` more counters."""
+    """Return the state of a generator after `count` more counters."""
     return np.concatenate([state[:1], state[1:2] + _U64(count)])
 
 
@@ -232,7 +235,10 @@ def _rng_get_and_update_state(op: RngGetAndUpdateState, at: Site) -> Kernel:
 
 
 def _next_state(world: World, delta: int) -> Array:
-    """Return the state shared by random ops, two 64-bit words, and advance it by `delta`."""
+    """Return the state that random ops share, as two 64-bit words.
+
+    The stored state is advanced by `delta`.
+    """
     state: int = world.extra.get(_STATE, _FIRST)
     world.extra[_STATE] = (state + delta) % (1 << 128)
     return np.array([state % (1 << 64), state >> 64], np.uint64)
@@ -266,20 +272,23 @@ def _rng(op: Rng, at: Site) -> Kernel:
             unit = _unit(words(shape), bits)
             wide = unit * (b.astype(unit.dtype) - a.astype(unit.dtype)) + a.astype(unit.dtype)
             return np.asarray(wide.astype(dtype))
-        return _whole(words(shape), int(a), int(b), dtype)
+        return _integers(words(shape), int(a), int(b), dtype)
 
     return kernel
 
 
 def _unit(words: Array, bits: int) -> Array:
-    """Return floats in [0, 1), made of as many high bits of the words as the mantissa has."""
+    """Return floats in [0, 1), made of as many high bits of words as their mantissa has."""
     mantissa, kind = (52, np.float64) if bits == 64 else (23, np.float32)
     high = (words >> words.dtype.type(bits - mantissa)).astype(kind)
     return np.asarray(high * kind(2.0**-mantissa))
 
 
-def _whole(words: Array, least: int, most: int, dtype: Any) -> Array:
-    """Return integers in `[least, most)`; all are `least` if the interval is empty."""
+def _integers(words: Array, least: int, most: int, dtype: Any) -> Array:
+    """Return integers in `[least, most)` made of words.
+
+    All are `least` if the interval is empty.
+    """
     if most <= least:
         return np.full(words.shape, least).astype(dtype)
     found = words % words.dtype.type(most - least)

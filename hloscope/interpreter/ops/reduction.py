@@ -19,7 +19,7 @@ from hloscope.ops import Map, Reduce, Scan
 
 
 def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:
-    """Return the values converted to the dtypes `kinds`, which may be wider."""
+    """Return the values converted to the dtypes `kinds`, which may be wider than their own."""
     return [promoted(x, t) for x, t in zip(values, kinds, strict=True)]
 
 
@@ -27,7 +27,7 @@ def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:
 def _reduce(op: Reduce, at: Site) -> Kernel:
     """Return the kernel of `reduce`.
 
-    Numpy reduces if the order may change; else whole slices are folded one after another.
+    If the order may change, numpy reduces; else whole slices are combined one after another.
     """
     axes = tuple(sorted(op.dimensions))
     kinds = dtypes(at.results)
@@ -55,7 +55,7 @@ def _reduce(op: Reduce, at: Site) -> Kernel:
 
 @evaluates(Map)
 def _map(op: Map, at: Site) -> Kernel:
-    """Return the kernel of `map`, which applies the computation to the elements at each index."""
+    """Return the kernel of `map`, which applies the computation to elements at equal indices."""
     kinds = dtypes(at.results)
 
     def kernel(regions: tuple[Region, ...], *inputs: Array) -> Value:
@@ -128,7 +128,10 @@ MONOIDS: Final[dict[str, Any]] = {
 """Numpy function by the name of the op that is the whole body of a reduction."""
 _EXTREMES: Final = ("maximum", "minimum")
 _MOST_STEPS: Final = 32
-"""Maximum number of slices that an elementwise body folds one by one; more go pairwise."""
+"""Maximum number of slices that an element-wise body combines one by one.
+
+More are combined in pairs.
+"""
 
 
 def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
@@ -204,7 +207,7 @@ def lifted(region: Region, dtypes: Sequence[np.dtype[Any]]) -> Lifted:
 
 
 def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
-    """Return `body(body(init, items[0]), items[1]) …`, along the first axis.
+    """Return `body(body(init, items[0]), items[1]) …`, with slices of `items` along the first axis.
 
     Args:
         region: The body, a function of accumulators and items that returns new accumulators.
@@ -224,7 +227,7 @@ def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
 
 
 def _pairwise(body: Lifted, items: Arrays) -> Arrays:
-    """Fold neighbouring slices along the first axis, round by round, and return the last slice.
+    """Combine neighbouring slices along the first axis in pairs, round by round, until one is left.
 
     The first axis of the result has size 1.
     """
@@ -283,7 +286,7 @@ def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Arr
 
 
 def _in_order(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Array:
-    """Return the sum or product over axes, rounded after each element, in the elements' order."""
+    """Return the sum or product over axes, in the elements' order, with each step rounded."""
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = [x.shape[d] for d in kept]
     count = math.prod([x.shape[d] for d in axes])  # `-1` would be ambiguous for empty arrays

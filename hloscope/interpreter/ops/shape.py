@@ -39,7 +39,7 @@ _SMALL: Final = 4096
 
 
 def _once(make: Callable[[], Value]) -> Kernel:
-    """Return a kernel without operands that calls `make` at its first run, and keeps the value."""
+    """Return a kernel without operands that calls `make` once, at its first run."""
     value: Value | None = None
 
     def kernel() -> Value:
@@ -58,7 +58,7 @@ def _constant(op: Constant, at: Site) -> Kernel:
 
 
 def _of_type(value: Any, type_: Type) -> Value:
-    """Return the value with arrays of the dtype of `type_`.
+    """Return the value with its arrays converted to the dtypes of `type_`.
 
     An array of rank 0 becomes a numpy scalar, which is faster.
     """
@@ -100,7 +100,10 @@ def known_sizes(type_: TensorType) -> Dims:
 
 
 def spread(value: Array, dims: Dims, rank: int) -> Array:
-    """Return a view of rank `rank` with dimension `i` at `dims[i]`; other sizes are 1."""
+    """Return a view of rank `rank` whose dimension `dims[i]` is dimension `i` of `value`.
+
+    Other sizes are 1.
+    """
     order = sorted(range(len(dims)), key=dims.__getitem__)
     if order != list(range(len(dims))):
         value = value.transpose(order)
@@ -133,9 +136,9 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
     dims, dtype = op.broadcast_dimensions, dtype_of(result.element)
     assert isinstance(operand, TensorType)
     if dtype_of(operand.element) != dtype:  # HLO allows mixed float widths
-        return lambda x: broadcast(x.astype(dtype), dims, _given(result, dims, x.shape))
+        return lambda x: broadcast(x.astype(dtype), dims, _broadcast_sizes(result, dims, x.shape))
     if not (operand.is_static and result.is_static):
-        return lambda x: broadcast(x, dims, _given(result, dims, x.shape))
+        return lambda x: broadcast(x, dims, _broadcast_sizes(result, dims, x.shape))
     # All sizes are known: the shapes are computed once, for all runs.
     shape, apart = result.shape, [1] * result.rank
     for d, size in zip(dims, operand.shape, strict=True):
@@ -160,8 +163,8 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
     return fill if operand.rank else filled
 
 
-def _given(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
-    """Return the sizes of a broadcast's result.
+def _broadcast_sizes(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
+    """Return the sizes of a broadcast's result, as far as unknown ones can be found.
 
     An unknown size is the size in `of_operand` of the operand dimension at `dims`, else the bound.
 
@@ -212,9 +215,10 @@ def reshaped(value: Array, sizes: Sequence[int]) -> Array:
 
 
 def _source_dimensions(operand: Type, result: TensorType) -> list[int | None] | None:
-    """Return the operand dimension of each result dimension, `None` for an added one of size 1.
+    """Return, for each result dimension of a reshape, the operand dimension that it comes from.
 
-    Returns `None` if the reshape does more than add and drop dimensions of size 1.
+    It is `None` for an added dimension of size 1. The whole result is `None` if the reshape does
+    more than add and drop dimensions of size 1.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> _source_dimensions(parse_type("f32[<=4,1,<=2]"), parse_type("f32[1,<=4,<=2]"))
@@ -348,7 +352,7 @@ def _bitcast_convert(op: BitcastConvert, at: Site) -> Kernel:
 
 
 def _fits(operand: TensorType, old: int, result: TensorType, new: int) -> bool:
-    """Do the ranks of the types allow a bit cast from elements of `old` to elements of `new` bits?
+    """Do the ranks fit a bit cast from elements of `old` bits to elements of `new` bits?
 
     Types of equal rank need equal widths. Otherwise the type of narrower elements has one more
     dimension at the end, whose size is the ratio of the widths or unknown.
@@ -410,7 +414,10 @@ def _have_equal_tiles(a: TensorType, b: TensorType) -> bool:
 
 
 def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
-    """Return a kernel that keeps each element at its address in tiled memory; padding becomes 0."""
+    """Return a kernel that leaves each element at its address in tiled memory.
+
+    Padding becomes 0.
+    """
     shape, dtype = known_sizes(result), dtype_of(result.element)
     before, after = (
         elements_in_memory(known_sizes(t), _major_to_minor(t.layout, t.rank), _tiles(t))
@@ -431,7 +438,7 @@ def _major_to_minor(layout: Layout | None, rank: int) -> Dims:
 
 
 NOTHING = -1
-"""Number that stands for padding in the arrays of `elements_in_memory`."""
+"""Number that stands for padding in the arrays that `elements_in_memory` returns."""
 
 
 def elements_in_memory(sizes: Dims, order: Dims, tiles: Sequence[Dims]) -> NDArray[np.int64]:
@@ -483,7 +490,7 @@ def _cut_into_tiles(array: NDArray[np.int64], tile: Dims) -> NDArray[np.int64]:
 
 
 def moved_in_memory(before: NDArray[np.int64], after: NDArray[np.int64]) -> Any:
-    """Return a function from the elements of one array to those of another at the same addresses.
+    """Return a function that converts one array to another that has the same bytes in memory.
 
     Args:
         before: Element number of the first array at each address, from `elements_in_memory`.

@@ -37,7 +37,7 @@ def _is_vector(at: Site, first: int) -> bool:
 
 
 def window(sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]) -> tuple[slice, ...]:
-    """Return the index ranges of a part of an array, moved so that the part is inside.
+    """Return the index ranges of a part of an array, clamped so that the part is inside the array.
 
     `sizes` are those of the array, `part` those of the part, in elements.
 
@@ -57,7 +57,7 @@ Place: TypeAlias = Callable[[Sequence[Any]], tuple[slice, ...]]
 
 
 def _clamp_to(whole: Type, part: Sequence[int] | None) -> Place | None:
-    """Return a function from starts to the clamped index ranges of a part of an array.
+    """Return a function from start indices to the clamped index ranges of a part of an array.
 
     `whole` is the type of the array, `part` the sizes of the part. The result is `None` if sizes
     are unknown or the part is larger than the array.
@@ -129,7 +129,7 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
 
 
 def _with_vector_of_starts(kernel: Kernel) -> Kernel:
-    """Return a kernel that takes one vector of starts and passes scalars to `kernel`."""
+    """Return a kernel that takes a vector of starts, and passes its elements to `kernel`."""
     return lambda x, update, starts: kernel(x, update, *starts)
 
 

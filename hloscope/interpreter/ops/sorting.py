@@ -53,9 +53,7 @@ def sortable(x: Array) -> Array:
 
 
 def order_of(keys: list[Array], axis: int) -> Array:
-    """Return the indices along `axis` that sort by the integer `keys`, as `argsort` does.
-
-    The first key is the most significant one.
+    """Return the indices along `axis` that sort by the integers `keys`, as `argsort` does.
 
     The sort is stable. The first key is the most significant one.
     """
@@ -105,14 +103,20 @@ def _sort(op: Sort, at: Site) -> Kernel:
 
 
 def _integers(key: SortKey, operands: tuple[Array, ...]) -> Array:
-    """Return integers in the order of a key's values; for a descending key, in reverse order."""
+    """Return integers in the order of the key's values.
+
+    For a descending key, in the opposite order.
+    """
     values = np.broadcast_to(np.asarray(key.compute(operands)), operands[0].shape)
     ordered = total_order(values.dtype)(values) if key.is_total else sortable(values)
     return ~ordered if key.is_descending else ordered
 
 
 def _sort_values(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
-    """Return the only operand, sorted by value; empty if equal keys may be different values."""
+    """Return the only operand sorted by its values, as a tuple.
+
+    The tuple is empty if values with equal keys may differ, such as -0 and +0.
+    """
     if key.operand is None:
         return ()
     if key.is_total and x.dtype in _FLOATS:
@@ -131,9 +135,10 @@ def _sort_values(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
 
 
 def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Array:
-    """Return the indices along `axis` that sort `operands` by the comparator `region`.
+    """Return the indices along `axis` that sort `operands` by any comparator `region`.
 
-    The merge sort merges all pairs of neighbouring blocks in one step, in about log2(n) steps.
+    It is a merge sort. All pairs of neighbouring blocks are merged in one step; there are about
+    log2(n) steps.
     """
     less = lifted(region, (_PRED,))
     values = [np.moveaxis(x, axis, 0) for x in operands]
@@ -142,7 +147,7 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
     order = np.broadcast_to(np.arange(shape[0])[:, None], lines[0].shape)
     width = 1
     while width < shape[0]:
-        places = _places(less, [np.take_along_axis(x, order, 0) for x in lines], width)
+        places = _merged_indices(less, [np.take_along_axis(x, order, 0) for x in lines], width)
         merged = np.full_like(order, -1)
         np.put_along_axis(merged, places, order, 0)
         # If two elements have the same new index, another index has no element: the comparator is
@@ -155,8 +160,8 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
     return np.moveaxis(order.reshape(shape), 0, axis)
 
 
-def _places(less: Lifted, lines: list[Array], width: int) -> Array:
-    """Return the new index of each element when neighbouring sorted blocks are merged.
+def _merged_indices(less: Lifted, lines: list[Array], width: int) -> Array:
+    """Return the index of each element after neighbouring sorted blocks are merged.
 
     A block has `width` elements. The new index of an element is its index in its own block plus the
     number of elements of the other block that come before it, counted from the start of the pair.
@@ -188,7 +193,7 @@ def _places(less: Lifted, lines: list[Array], width: int) -> Array:
 
 
 def _one_by_one(region: Region, lines: list[Array]) -> Array:
-    """Return the indices that sort each column of `lines` by a comparator of two scalars."""
+    """Return the indices that sort each column of the arrays `lines` by a comparator of scalars."""
     order: Array = np.empty(lines[0].shape, np.int64)
     for line in range(order.shape[1]):
 
@@ -201,7 +206,10 @@ def _one_by_one(region: Region, lines: list[Array]) -> Array:
 
 
 def _stable(count: int, compare: Any) -> list[int]:
-    """Return the indices below `count` in stable order by `compare(i, j)`, which is three-way."""
+    """Return the indices below `count` in stable order by `compare(i, j)`.
+
+    `compare` returns a negative number if `i` is first.
+    """
     return sorted(range(count), key=cmp_to_key(compare))
 
 
@@ -252,7 +260,7 @@ class SortKey(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """One comparison in a comparator: key of the left side, direction and order of floats."""
+    """One comparison of a comparator: the key of the left side, direction and order of floats."""
 
     left: Instruction
     is_descending: bool
@@ -285,7 +293,10 @@ def sort_keys(comparator: Computation, world: World) -> list[SortKey]:
 
 
 def _keys(ins: Instruction, sides: _Sides) -> list[_Found]:
-    """Return the keys of a comparator whose value is `ins`; empty if it has another form."""
+    """Return the keys of a comparator whose result is the instruction `ins`.
+
+    Empty for another form.
+    """
     if ins.op.name == "compare":
         key = _key(ins, sides)
         return [key] if key else []

@@ -22,7 +22,7 @@ def _channel(op: Send | Recv | RecvDone) -> Hashable:
 
 
 def _peers(ins: Instruction) -> Sequence[tuple[int, int]] | None:
-    """Return the pairs (sender, receiver) of an instruction; `None` if it has none.
+    """Return the pairs (sender, receiver) that an instruction states; `None` if it states none.
 
     StableHLO states them in an attribute, HLO in a frontend attribute.
     """
@@ -44,7 +44,7 @@ def _number(at: Site) -> int:
 
 @evaluates(Send)
 def _send(op: Send, at: Site) -> Kernel:
-    """Return the kernel of `send`, which does not wait.
+    """Return the kernel of `send`, which does not wait for a receiver.
 
     Values that no process receives are an error at the end of the run.
     """
@@ -88,9 +88,9 @@ def _recv_done(op: RecvDone, at: Site) -> Kernel:
 
 
 def _receiving(at: Site, channel: Hashable, pairs: Sequence[tuple[int, int]] | None) -> Kernel:
-    """Return a kernel that receives values and a token on a channel.
+    """Return a kernel that receives values on a channel, and returns them with a token.
 
-    The values are zeros if no pair sends to this process.
+    The values are zeros if no pair has this process as its receiver.
     """
     process, ins, types = process_of(at.world), at.ins, at.results
     what = f"a `send` on channel {getattr(ins.op, 'channel_id', None) or 0}"

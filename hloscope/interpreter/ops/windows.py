@@ -31,15 +31,20 @@ from hloscope.ir import TensorType
 from hloscope.ops import ReduceWindow, SelectAndScatter, Window
 
 _MOST_TAPS = 128
-"""Maximum number of taps folded one by one where order affects rounding; beyond, axis by axis."""
-_CALL = 4000
-"""Cost of one numpy call, as the number of elements that numpy computes in the same time."""
+"""Maximum number of taps that are combined one by one if the order affects rounding.
+
+More taps are combined axis by axis.
+"""
+_CALL_COST = 4000
+"""Time of one numpy call, as the number of elements that numpy computes in that time."""
 
 
 def padded(
     x: Array, fill: Any, padding: Sequence[tuple[int, int]], dilations: Sequence[int]
 ) -> Array:
-    """Return the array with `fill` around and between its elements; negative padding cuts.
+    """Return the array with `fill` around its elements, and between them.
+
+    Negative padding removes elements.
 
     `padding` is (low, high) for each dimension; `dilations` are distances between elements.
 
@@ -141,27 +146,28 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
 
 
 def _is_order_free(region: Region, kind: np.dtype[Any]) -> bool:
-    """Does the region give the same result for the elements in any order?"""
+    """Does the region give the same result if the elements are combined in any order?"""
     name = region.monoid
     return name in ("maximum", "minimum") or (name in MONOIDS and kind.kind in "biu")
 
 
 def _needs_order(region: Region, kind: np.dtype[Any]) -> bool:
-    """Is the region a sum or product of floats below 32 bits, where each step rounds much?"""
+    """Is the region a sum or product of floats below 32 bits, so that each step loses precision?"""
     return region.monoid in ("add", "multiply") and is_narrow(kind)
 
 
 def _fold_axis(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
-    """Return the arrays with the windows along one axis folded, tap by tap or by doubling.
+    """Return the arrays with the elements of each window along one axis combined.
 
-    Doubling is chosen if it is less work.  It folds windows of 1, 2, 4, … taps at all positions; a
-    window of any size is a sequence of these.  The order of the elements is kept.
+    The windows are combined tap by tap or, if that is less work, by doubling: windows of 1, 2, 4, …
+    taps are combined at all positions, and a window of any size is a sequence of these. The order
+    of the elements is the same.
     """
     before = (slice(None),) * axis
     length = items[0].shape[axis]
     lines = max(items[0].size // max(length, 1), 1)
-    doublings = 2 * (slide.taps.bit_length() - 1) * (_CALL + lines * length)
-    if (slide.taps - 1) * (_CALL + lines * slide.positions) <= doublings:
+    doublings = 2 * (slide.taps.bit_length() - 1) * (_CALL_COST + lines * length)
+    if (slide.taps - 1) * (_CALL_COST + lines * slide.positions) <= doublings:
         totals = tuple([x[(*before, slide.at(0))] for x in items])
         for tap in range(1, slide.taps):
             totals = body(*totals, *[x[(*before, slide.at(tap))] for x in items])
@@ -237,9 +243,9 @@ def unpadded(
     padding: Sequence[tuple[int, int]],
     dilations: Sequence[int],
 ) -> Array:
-    """Copy the elements of the padded array `sums` back to `result`, in place.
+    """Copy the elements of `sums` that are not padding back to `result`, in place.
 
-    Elements that negative padding cut stay unchanged in `result`.
+    Elements that negative padding removed stay unchanged in `result`.
 
     >>> unpadded(np.array([9, 1, 9, 2, 9]), np.array([0, 0, 7]), [(1, -1)], [2]).tolist()
     [1, 2, 7]

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
         sdy_text as sdy_text,
         shardy_value as shardy_value,
     )
-    from hloscope.mlir.dialects.attributes.structs import ENUMS as ENUMS, free_struct as free_struct
+    from hloscope.mlir.dialects.attributes.structs import (
+        ENUMS as ENUMS,
+        sparse_struct as sparse_struct,
+    )
     from hloscope.mlir.dialects.registry import (
         CALLEES as CALLEES,
         CLASSES as CLASSES,

@@ -90,8 +90,8 @@ _TABLES: Final[dict[str, tuple[str, ...]]] = {
 }
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter"})
 """Dialects of which all ops are known; other dialects may have more ops."""
-_TAKEN: Final = ("llvm", "quant")
-"""Dialects that MLIR's tools register, but whose ops are not in a table."""
+_WITHOUT_TABLE: Final = ("llvm", "quant")
+"""Dialects that MLIR's tools register, but whose ops have no table here."""
 
 _ROWS: Final = {
     f"{dialect}.{head(row)[0]}": row
@@ -158,7 +158,7 @@ CALLEES: Final = {
 
 
 def _dialect(name: str) -> Dialect:
-    """Return the dialect of a name, made from the definitions of its ops."""
+    """Return the dialect `name`, with the definitions of its ops."""
     rows = {op: row for op, row in _ROWS.items() if op.partition(".")[0] == name}
     definitions: dict[str, Definition] = {op: _EVERY[op] for op in rows}
     forms = {op: form_of(row, partial(_EVERY.__getitem__, op)) for op, row in rows.items()}
@@ -179,7 +179,10 @@ def _dialect(name: str) -> Dialect:
 
 
 def _from_mhlo(name: str, properties: Mapping[str, Attribute]) -> dict[str, Attribute]:
-    """Return the attributes of an MHLO op as StableHLO has them: lists of numbers become arrays."""
+    """Return the inherent attributes of an MHLO op as StableHLO has them.
+
+    MHLO's one-dimensional `dense<…>` of integers or Booleans becomes `array<…>`.
+    """
     types = {slot.name: slot.constraint for slot in DEFINITIONS[name].attributes}
     found = dict(properties)
     for key, value in properties.items():
@@ -190,17 +193,17 @@ def _from_mhlo(name: str, properties: Mapping[str, Attribute]) -> dict[str, Attr
 
 
 _LISTS: Final = {"dims": I64, "bools": I1}
-"""Element types of attributes that are arrays in StableHLO, by the name of the constraint."""
+"""Element types of attributes that are `array<…>` in StableHLO, by the name of their constraint."""
 
 
 def _is_list(value: DenseAttr) -> bool:
-    """Is it a literal of a vector of integers or booleans?"""
+    """Is a literal a vector of integers or Booleans?"""
     type = value.type
     return isinstance(type, TensorType) and type.rank == 1 and type.element in (I64, I1)
 
 
 DIALECTS: Final = Dialects(
-    map(_dialect, sorted({*_TABLES, *_TAKEN})), {"mhlo": Older("stablehlo", _from_mhlo)}
+    map(_dialect, sorted({*_TABLES, *_WITHOUT_TABLE})), {"mhlo": Older("stablehlo", _from_mhlo)}
 )
 """All dialects, by name and together.
 

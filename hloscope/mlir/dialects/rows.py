@@ -69,7 +69,7 @@ def split_rows(text: str) -> list[str]:
 
 
 def head(row: str) -> tuple[str, dict[str, str]]:
-    """Return the op's name in a row, and the other entries of the first column by name."""
+    """Return an op's name, and the entries `key=value` of the first column of its row, by key."""
     name, *words = row.partition(" ~")[0].partition("|")[0].split()
     return name, {key: value for key, _, value in (word.partition("=") for word in words)}
 
@@ -125,7 +125,10 @@ def compile_row(row: str, dialect: str) -> Definition:
 
 
 def _names(results: tuple[Slot, ...]) -> tuple[str, ...]:
-    """Return the suggested names of results: those of the definition if there are several."""
+    """Return the suggested names of an op's results: those of its definition if there are several.
+
+    The result is empty for one result, and if a result is optional or variadic.
+    """
     each_is_one = len(results) > 1 and not any(slot.count for slot in results)
     return tuple([slot.name for slot in results]) if each_is_one else ()
 
@@ -142,13 +145,11 @@ _SPREAD: Final = frozenset(
 
 
 def _labels(dialect: str, name: str, operands: int, attributes: int) -> list[str]:
-    """Return the specification's labels of an op's inputs: operands first, then attributes.
+    """Return the specification's labels of an op's inputs: of operands first, then of attributes.
 
-    The list has at least one entry.  Its first entry is empty if the specification does not define
-    the
-    op.  Source: StableHLO spec, the tables "Inputs".
-
-    `operands` and `attributes` are the numbers of operands and attributes.
+    A label such as `add_i1` is empty if the specification does not define the op. The list has at
+    least one entry. `operands` and `attributes` are the numbers of operands and attributes. Source:
+    StableHLO spec, the tables "Inputs".
     """
     count = operands + attributes
     if dialect != "stablehlo" or name in _UNSPECIFIED:
@@ -162,7 +163,7 @@ def _labels(dialect: str, name: str, operands: int, attributes: int) -> list[str
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """Return the name, the constraint and the count (`*`, `?` or nothing) of `name?:constraint`."""
+    """Split `name?:constraint` into the name, the constraint and the count: `*`, `?` or nothing."""
     name, _, constraint = text.partition(":")
     count = name[-1] if name[-1] in "*?" else ""
     return name.rstrip("*?"), constraint, count
@@ -183,7 +184,9 @@ def _attribute(text: str, label: str = "") -> AttributeSlot:
 
 
 def _default(text: str) -> tuple[str, bool, str]:
-    """Return the text before the `=` of a default, whether there is a default, and the text after.
+    """Split `a:type=1` at the `=`.
+
+    Return the text before it, whether there is one, and the default after it.
 
     The `=` of `>=` belongs to a constraint.
     """
@@ -195,7 +198,11 @@ _SHARED: Final = {"elements": "element type", "types": "type", "ranks": "rank", 
 
 
 def _agreement(text: str, prefix: str) -> tuple[str, tuple[str, ...], str]:
-    """Return what the entries of `types=a,b` have in common, their names, and the label."""
+    """Parse an entry such as `types@c2=a,b`: operands `a` and `b` have equal types.
+
+    Return what is equal (`type`), the names, and the label of the constraint: `prefix` followed by
+    `c2`.
+    """
     first, _, names = text.partition("=")
     what, _, label = first.partition("@")
     return _SHARED[what], tuple(names.split(",")), prefix and prefix + (label or "c1")
@@ -256,7 +263,7 @@ _EMPTY: Final[dict[str, Attribute]] = {
 
 
 def default(slot: AttributeSlot) -> Attribute | None:
-    """Return the value that a missing attribute stands for; `None` if there is none.
+    """Return the value of an attribute that an op omits; `None` if it has no default.
 
     >>> default(AttributeSlot("lower", "bool", optional=True, default="false"))
     BoolAttr(value=False)
@@ -272,13 +279,13 @@ def default(slot: AttributeSlot) -> Attribute | None:
 
 
 def elided(definition: Definition) -> Mapping[str, Attribute]:
-    """Return the values that pretty forms do not print, by the attribute's name."""
+    """Return the values that pretty forms omit, by the attribute's name."""
     found = {slot.name: default(slot) for slot in definition.attributes if not slot.given}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def given(definition: Definition) -> Mapping[str, Attribute]:
-    """Return the values that MLIR adds to an op when it reads one without them, by attribute.
+    """Return the values that MLIR adds to an op that is read without them, by the attribute's name.
 
     The generic form prints them.
     """
@@ -326,7 +333,7 @@ def _iterated(region: Region) -> Sequence[str]:
 
 
 def _scanned(region: Region) -> Sequence[str]:
-    """Return the suggested names of a scan region's arguments: inputs, then carries."""
+    """Return the suggested names of the arguments of a `scan`'s region: inputs, then carries."""
     sizes = region.parent.get("operandSegmentSizes") if region.parent is not None else None
     count = len(region.blocks[0].arguments)
     inputs = sizes.values[0] if isinstance(sizes, DenseArrayAttr) and sizes.values else 0
@@ -343,7 +350,10 @@ _COMPUTED: Final[dict[str, Suggestion]] = {
 
 
 def suggestion(definition: Definition) -> Suggestion | None:
-    """Return the suggested names of an op's values and arguments; `None` if there are none."""
+    """Return the functions that suggest names for an op's results and block arguments.
+
+    `None` without them.
+    """
     computed = _COMPUTED.get(definition.name)
     if computed is not None or not definition.suggested:
         return computed

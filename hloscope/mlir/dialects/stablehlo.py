@@ -167,7 +167,9 @@ DYNAMIC: Final = """
     set_dimension_size | operand:FBICQ size:i | dimension:i64>=0 | result:FBICQ | infer
         ~ %operand, %size, dim = <i64 dimension><attrs> : <function>
 """
-"""Ops with sizes that are known only at run time; `rows` explains the notation.
+"""Ops whose result sizes are operands; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
 
 Source: `StablehloOps.td`.
 """

@@ -18,7 +18,10 @@ from hloscope.mlir.locations import Location
 
 
 class Use(NamedTuple):
-    """A use of a value in the text that is not yet resolved: name without `%`, number, position."""
+    """A use `%name#number` of a value that is not yet resolved.
+
+    `number` is 0 without `#`; `at` is the offset of the use in the text.
+    """
 
     name: str
     number: int
@@ -26,7 +29,10 @@ class Use(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An argument of a region as a pretty form declares it, before its value exists."""
+    """An argument `%name: type` of a region, as read by a pretty form before its `Value` exists.
+
+    `at` is the offset of the name in the text.
+    """
 
     name: str
     type: Type
@@ -76,7 +82,7 @@ class AsmParser(Protocol):
         """Record the error that `fail` would raise; MLIR reports some errors twice."""
 
     def keep(self, error: ParseError) -> None:
-        """Record an error that was raised and caught, before another one is raised."""
+        """Record a caught error, so that it is reported before the error that stops parsing."""
 
     def peek(self) -> str:
         """Return the text of the current token."""
@@ -165,10 +171,10 @@ class OpAsmParser(AsmParser, Protocol):
         """
 
     def plain_arguments(self) -> list[Argument]:
-        """Read and return leading arguments `%a: t,` whose types occurred before in a text."""
+        """Read and return arguments `%a: t,` at the start of a list, if `t` occurred before."""
 
     def plain_results(self) -> list[tuple[Type, Attribute | None]]:
-        """Read and return leading results `t,` or `t {a = "…"},` whose types occurred before."""
+        """Read and return results `t,` or `t {…},` at a list's start, if `t` occurred before."""
 
     def resolve(self, use: Use, type: Type, state: State) -> None:
         """Append the value that `use` names to the operands of `state`.

@@ -70,7 +70,9 @@ def check_dense(literal: str, type: TensorType | VectorType) -> None:
 
 
 def check_brackets(literal: str) -> int:
-    """Check that `literal` consists of elements and lists, of any type; return its end.
+    """Raise an error unless `literal` consists of elements and nested lists; return its end.
+
+    The type is not checked.
 
     Raises:
         LiteralError: The literal has another structure.
@@ -101,7 +103,10 @@ def _check_hex(literal: str, type: TensorType | VectorType, count: int) -> None:
 
 
 def _skeleton(sizes: tuple[int, ...], most: int) -> str | None:
-    """Return the brackets and commas of a literal of `sizes`; `None` if there are over `most`."""
+    """Return the brackets and commas of a literal whose dimensions have these sizes.
+
+    The result is `None` if it would be longer than `most` characters.
+    """
     inner = ""
     for size in reversed(sizes):
         # Checked before the text is made, as the sizes come from the input.
@@ -112,7 +117,10 @@ def _skeleton(sizes: tuple[int, ...], most: int) -> str | None:
 
 
 def _in_range(literal: str, element: ElementType) -> bool:
-    """Are all numbers so short that they are in the range of the element type?"""
+    """Return whether every number has so few digits that it is in the element type's range.
+
+    If the result is false, the numbers must be checked one by one.
+    """
     if element.kind == "float":
         return True
     low, _ = limits(element)
@@ -168,7 +176,7 @@ class _PiecewiseCheck:
         self.kind, self.token, self.at = next(self.pieces)
 
     def check(self) -> None:
-        """Raise the first error of the literal, if it has one."""
+        """Raise the error at the first invalid place of the literal; do nothing if it is valid."""
         # MLIR reports a wrong shape before a wrong number, so the first pass accepts elements of
         # any type, and a second pass checks the numbers.
         element, self.element = self.element, _ANY
@@ -205,7 +213,7 @@ class _PiecewiseCheck:
                 self._next()
 
     def shape(self) -> tuple[int, ...]:
-        """Read nested lists without recursion, and return their sizes."""
+        """Return the sizes of the nested lists of the literal; lists are read without recursion."""
         shapes: list[tuple[int, ...] | None] = []  # one entry for each open list
         counts: list[int] = []
         while True:

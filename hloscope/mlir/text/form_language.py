@@ -36,8 +36,8 @@ from hloscope.mlir.text.asm import AsmPrinter, Form, OpAsmParser, State, UnfitEr
 from hloscope.support.lazy import pattern
 
 
-class Reading(Struct):
-    """The state while one op is read.
+class FormState(Struct):
+    """What has been read of one op while its pretty form is parsed.
 
     Attributes:
         parser: Parser at the current token.
@@ -65,12 +65,12 @@ class Reading(Struct):
             resolve(use, type, state)
 
 
-ReadPart: TypeAlias = Callable[[Reading], None]
+ReadPart: TypeAlias = Callable[[FormState], None]
 WritePart: TypeAlias = Callable[[AsmPrinter, Operation], None]
 
 
 class Need(Struct, frozen=True):
-    """An attribute that a form writes, and the condition under which it can.
+    """An attribute that a form writes, with the values that the form can express.
 
     Attributes:
         name: Name of the attribute.
@@ -84,8 +84,11 @@ class Need(Struct, frozen=True):
     of: Type | str | None = None
     optional: bool = False
 
-    def met(self, found: Attribute | None) -> bool:
-        """Can the form express the attribute `found`?  `None` is a missing attribute."""
+    def accepts(self, found: Attribute | None) -> bool:
+        """Can the form express the attribute value `found`?
+
+        `None` stands for a missing attribute.
+        """
         if not isinstance(found, self.kind):
             return found is None and self.optional
         if self.of is None:
@@ -116,7 +119,7 @@ class Part(Struct, frozen=True):
 
 
 class Context(Struct):
-    """What directives need to know about the whole form.
+    """Facts about the whole form of an op that directives need.
 
     Attributes:
         defaults: Default values, which `<attrs>` omits.
@@ -144,7 +147,10 @@ _TOKEN: Final = pattern(r"[A-Za-z_]\w*|->|[^\s\w]")
 
 
 def compile_form(row: str, directives: Mapping[str, Directive], context: Context) -> Form:
-    """Return the form of a table row: functions that read and write it."""
+    """Compile the text of a form to the functions that read and write it.
+
+    `row` is the text, `directives` has the functions for its placeholders `<word …>`.
+    """
     parts = _parts(_pieces(row), directives, context)
     reads = tuple(part.read for part in parts)
     writes = tuple(part.write for part in parts)
@@ -154,7 +160,7 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
     results = None if context.results else context.outputs
 
     def read(parser: OpAsmParser, state: State) -> None:
-        reading = Reading(parser, state)
+        reading = FormState(parser, state)
         at = parser.at
         for step in reads:
             step(reading)
@@ -179,7 +185,7 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
 
 
 class _Lazy:
-    """The state of a form that is compiled on first use."""
+    """A form that is compiled when an op is first read or written with it."""
 
     __slots__ = ("compile", "form")
 
@@ -201,21 +207,24 @@ class _Lazy:
 
 
 def lazy_form(compile: Callable[[], Form], typed_last: str) -> Form:
-    """Return a form that is compiled by `compile` on first use."""
+    """Return a form that `compile` compiles on first use.
+
+    `typed_last` is the attribute of `Form`.
+    """
     lazy = _Lazy(compile)
     return Form(lazy.read, lazy.write, typed_last)
 
 
 def check(op: Operation, needs: tuple[Need, ...]) -> None:
-    """Raise an `UnfitError` if an op lacks one of these attributes or has one of another kind."""
+    """Raise an `UnfitError` if an op lacks a needed attribute, or the form cannot write it."""
     properties = op.properties
     for need in needs:
-        if not need.met(properties.get(need.name)):
+        if not need.accepts(properties.get(need.name)):
             raise UnfitError(f"{op.name} has no {need.name} of the kind its form writes")
 
 
 def _pieces(row: str) -> list[str]:
-    """Return the texts and placeholders of a form, alternately, without empty texts.
+    """Split the text of a form into texts and placeholders; empty texts are omitted.
 
     >>> _pieces(" %a, dim = <i64 dim>")
     [' ', '%a', ', dim = ', '<i64 dim>']
@@ -256,10 +265,10 @@ def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Cont
 
 
 def literal(text: str) -> Part:
-    """Return the form part that is the text `text`."""
+    """Return the form part that reads and writes `text`."""
     tokens = _TOKEN.findall(text)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         for token in tokens:
             if token[0].isalpha():
@@ -274,14 +283,14 @@ def literal(text: str) -> Part:
 
 
 def dictionary(context: Context) -> Part:
-    """Return the form part for `<attrs>`: all attributes without a piece of their own.
+    """Return the form part for `<attrs>`: a dictionary of all attributes that no other part writes.
 
     Attributes with default values are omitted.
     """
     named, defaults = context.named, context.defaults
     known = frozenset(named)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.parser.dictionary(reading.state)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
@@ -293,26 +302,26 @@ def dictionary(context: Context) -> Part:
     return Part(read, write)
 
 
-def _nothing(reading: Reading) -> None:
+def _nothing(reading: FormState) -> None:
     pass
 
 
 def _operands(piece: str, context: Context) -> Part:
     index = context.operands
 
-    def read_one(reading: Reading) -> None:
+    def read_one(reading: FormState) -> None:
         reading.uses.append(reading.parser.use())
 
     def write_one(printer: AsmPrinter, op: Operation) -> None:
         printer.value(op.operands[index])
 
-    def read_all(reading: Reading) -> None:
+    def read_all(reading: FormState) -> None:
         reading.uses += reading.parser.uses()
 
     def write_all(printer: AsmPrinter, op: Operation) -> None:
         printer.values(op.operands[index:])
 
-    def read_each(reading: Reading) -> None:
+    def read_each(reading: FormState) -> None:
         parser = reading.parser
         while (use := parser.try_use()) is not None:
             reading.uses.append(use)
@@ -344,7 +353,7 @@ def _optional(pieces: list[str], directives: Mapping[str, Directive], context: C
     name = needs[0].name
     default = context.defaults.get(name)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         there = parser.try_keyword(first) if first[0].isalpha() else parser.try_token(first)
         if there:

@@ -245,7 +245,7 @@ INSIDE: Final = {"builtin.module": "builtin", "func.func": "func"}
 """The dialect whose prefix is omitted in the regions of an op."""
 
 SUGGESTIONS: Final = {"func.constant": Suggestion(results=lambda op: ("f",))}
-"""Suggested names of values."""
+"""Functions that suggest names of values, by the op's full name."""
 
 _SIGNATURE: Final = ("sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs")
 
@@ -320,7 +320,10 @@ def _write_types(printer: AsmPrinter, types: tuple[Type, ...], attributes: list[
 
 
 def _dictionaries(op: Operation, name: str, count: int) -> list[DictAttr]:
-    """Return the attributes of each argument or result; empty ones if the op has none."""
+    """Return the dictionary of attributes of each of `count` arguments or results.
+
+    `name` is the op's attribute that lists them; dictionaries are empty if the op lacks it.
+    """
     found: Attribute | None = op.get(name)
     entries = found.elements if isinstance(found, ArrayAttr) else ()
     if len(entries) != count:
@@ -403,7 +406,7 @@ WRITERS: Final[dict[str, Write]] = {
     "func.call_indirect": write_indirect_call,
     "func.constant": write_constant,
 }
-"""Writers of each op's form after its name."""
+"""Function that writes each op's pretty form after its name, by the op's full name."""
 
 
 def reread_function(op: Operation) -> None:
@@ -423,4 +426,7 @@ def _says_nothing(given: Attribute | None) -> bool:
 
 
 REREAD: Final = {"func.func": reread_function}
-"""Changes that reading the written form makes to an op, as `Form.reread`."""
+"""Functions that change an op as printing and reading it would, by the op's full name.
+
+See `Form.reread`.
+"""

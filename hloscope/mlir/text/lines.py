@@ -1,4 +1,4 @@
-"""Parsing of operations line by line, with templates of lines that are equal but for names."""
+"""Parsing of operations by lines: lines that differ only in names of values share a template."""
 
 from __future__ import annotations
 
@@ -32,18 +32,17 @@ _NAME: Final = pattern(
     r"%((?:[0-9]++|[A-Za-z_$.-][A-Za-z0-9_$.-]*+)(?:#[1-9][0-9]*+(?!\s*=))?+)"
     r"(?:#0(?!\s*=))?+"
 )
-"""Pattern of a value name, without `#0`, which need not be written.
+"""Pattern of a value name, without a `#0`, which is optional in the text.
 
-In the definition `%0#1 =` the number is not part of the name, so that the line equals no other
-line.
+In the definition `%0#1 =` the number is not part of the name, so such a line has no template.
 """
 _HOLE: Final = "\0"
 """Placeholder for a name in the text of a line."""
 _LONG: Final = 4000
-"""Maximum characters of a line that is looked up; longer lines are read token by token."""
+"""Maximum characters of a line that can have a template; longer lines are read token by token."""
 _MANY: Final = 1 << 16
 _MOST: Final = 10
-"""Number of ops from which on a region is not copied but read again."""
+"""A region of so many ops or more is parsed again instead of copied."""
 _COPYING: Final = shared_lock()
 _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
@@ -83,11 +82,11 @@ class Lines:
         if not self.begin <= begin < self.end:
             return self._cut(text, begin)
         while self.begin < begin:
-            self.go_on(1, self.keys[self.line].count(_HOLE))
+            self.advance(1, self.keys[self.line].count(_HOLE))
         return True
 
-    def go_on(self, lines: int, names: int) -> None:
-        """Move forward by `lines` lines, which have `names` names together."""
+    def advance(self, lines: int, names: int) -> None:
+        """Move forward by `lines` lines, which contain `names` names in total."""
         self.begin += self.length(lines)
         self.line += lines
         self.number += lines
@@ -98,7 +97,7 @@ class Lines:
         return sum(self._lengths[self.line : self.line + lines]) + lines
 
     def _cut(self, text: str, begin: int) -> bool:
-        """Split the text from `begin` on into lines and names; return whether that was possible."""
+        """Split the text from `begin` on into lines and names; return false if it cannot be."""
         # Pieces of about 64 KiB keep the memory bounded, and end at the end of a line.
         end = text.find("\n", begin + _MANY, begin + _MANY + _LONG)
         if end < 0:
@@ -126,8 +125,8 @@ class Lines:
         return True
 
 
-class Alike:
-    """Object that ops share if they were read from equal lines; other ops have another one.
+class SharedKey:
+    """Object shared by the ops of one template; it computes the positions of their names.
 
     Attributes:
         first: Offset of the op's name in the first of these lines.
@@ -149,11 +148,11 @@ class Alike:
         self._width: Final = width
         self._name: Final = name
 
-    def other(self) -> Alike:
-        """Return a new object with the same positions, for ops that differ otherwise."""
-        return Alike(self.first, self._start, self._width, self._name)
+    def other(self) -> SharedKey:
+        """Return a new object with the same offsets, for lines with other types."""
+        return SharedKey(self.first, self._start, self._width, self._name)
 
-    def place(self, text: str, begin: int) -> tuple[int, int]:
+    def name_span(self, text: str, begin: int) -> tuple[int, int]:
         """Return the offsets of start and end of the op's name in the line at offset `begin`."""
         named = _NAME.match(text, begin + self._name) if self._name >= 0 else None
         start = begin + self._start + (len(named[1]) if named is not None else 0)
@@ -161,7 +160,7 @@ class Alike:
 
 
 class LineOperation(Operation):
-    """An op that was read by its line; its position is computed on demand.
+    """An op that was read by a line's template; its position is computed on demand.
 
     Attributes:
         line: Index of the line in the text, counted from 0.
@@ -177,15 +176,15 @@ class LineOperation(Operation):
         """Compute `start` and `end` on first use; Python calls this only for missing attributes."""
         if name not in ("start", "end"):
             raise AttributeError(name, name=name, obj=self)
-        alike, source = self.alike, self.source
-        assert isinstance(alike, Alike)
+        shared_key, source = self.shared_key, self.source
+        assert isinstance(shared_key, SharedKey)
         assert source is not None
-        self.start, self.end = alike.place(source.text, source.line_start(self.line))
+        self.start, self.end = shared_key.name_span(source.text, source.line_start(self.line))
         return self.start if name == "start" else self.end
 
 
 class _Copy(Region):
-    """A copy of a region that never changes; the copy is made when its blocks are first used."""
+    """A copy of a region that must never change; its blocks are copied on first use."""
 
     __slots__ = ("_like", "_owner")
 
@@ -213,8 +212,8 @@ def copied(regions: tuple[Region, ...], owner: LineOperation) -> tuple[Region, .
     return tuple([_Copy(region, owner) for region in regions])
 
 
-def kept(region: Region) -> Region:
-    """Return a private copy of a simple region, from which other copies are made."""
+def original(region: Region) -> Region:
+    """Return a copy of a simple region that only `copied` uses, so that it never changes."""
     return Region((_copied(region.blocks[0]),))
 
 
@@ -237,13 +236,13 @@ def _owner(value: Value) -> Block | None:
 
 
 def _copied(block: Block, owner: LineOperation | None = None) -> Block:
-    """Return a copy of a block; the positions of its ops are moved as far as `owner` is."""
+    """Return a copy of a block; positions of ops move as far as `owner` is from the original."""
     # All lines of one template have their regions at equal distance from the op's name, so one
     # offset moves every position.
     by = 0
     if owner is not None and any(op.source is not None for op in block.operations):
-        assert isinstance(owner.alike, Alike)
-        by = owner.start - owner.alike.first
+        assert isinstance(owner.shared_key, SharedKey)
+        by = owner.start - owner.shared_key.first
     new = Block()
     values: dict[int, Value] = {}
     for old in block.arguments:
@@ -267,7 +266,7 @@ def _copied(block: Block, owner: LineOperation | None = None) -> Block:
             op.end + moved,
         )
         copy.parent = new
-        copy.alike = op.alike
+        copy.shared_key = op.shared_key
         copy.results = tuple(Value(v.type, copy, v.index, v.name) for v in op.results)
         for old, value in zip(op.results, copy.results, strict=True):
             values[id(old)] = value
@@ -277,22 +276,22 @@ def _copied(block: Block, owner: LineOperation | None = None) -> Block:
 
 
 class Template(NamedTuple):
-    """The common part of all lines with equal text, apart from names.
+    """What all lines with equal text, apart from names, have in common: an op without its operands.
 
     Attributes:
         name: Name of the op.
-        few: Number of operands, if it is 1 or 2 and their names follow the result's name in order;
-            else 0. Without it a training step of 3.4 MB takes 19 % longer.
+        leading_operands: Number of operands, if it is 1 or 2 and their names follow the result's
+            name in order; else 0. Without it a training step of 3.4 MB takes 19 % longer.
         holes: Number of names in a line.
         pick: Function that selects the names of the operands from all names of a line.
         operands: Types of the operands.
         results: Types of the results.
         regions: Regions that the line implies; they read only their own values.
-        alike: Object shared by the ops of these lines only.
+        shared_key: Object shared by the ops of these lines only.
     """
 
     name: str
-    few: int
+    leading_operands: int
     holes: int
     pick: Callable[[list[str]], Sequence[str]]
     operands: tuple[Type, ...]
@@ -300,11 +299,11 @@ class Template(NamedTuple):
     properties: Mapping[str, Attribute]
     attributes: Mapping[str, Attribute]
     regions: tuple[Region, ...]
-    alike: Alike
+    shared_key: SharedKey
 
 
-class Known(NamedTuple):
-    """Templates of lines that were read with the same default dialect.
+class KnownLines(NamedTuple):
+    """Templates of lines that were read with one default dialect.
 
     Attributes:
         lines: Templates by the text of the line, with `_HOLE` for each name.
@@ -327,7 +326,7 @@ class LineTemplates:
         self._scope: Final = scope
         self._attributes: Final = attributes
         self._ahead: Final = Lines()
-        self._known: Final[dict[str, Known]] = {}  # by the default dialect
+        self._known: Final[dict[str, KnownLines]] = {}  # by the default dialect
 
     def read(self, block: Block, operations: list[Operation], default_dialect: str, at: int) -> int:
         """Read known lines from the next line start on; return the end of the last one.
@@ -345,7 +344,7 @@ class LineTemplates:
         # which only the full parser does.
         if self._scope.forward or not self._text.startswith("\n", at):
             return at
-        known, lines = self._known.setdefault(default_dialect, Known({}, {})), self._ahead
+        known, lines = self._known.setdefault(default_dialect, KnownLines({}, {})), self._ahead
         while lines.reach(self._text, at + 1):
             at = self._known_lines(block, operations, known, lines)
             if at + 1 < lines.end:
@@ -356,7 +355,7 @@ class LineTemplates:
         self,
         block: Block,
         operations: list[Operation],
-        known: Known,
+        known: KnownLines,
         lines: Lines,
     ) -> int:
         """Read lines as long as they are known; return the end of the last line read.
@@ -380,14 +379,14 @@ class LineTemplates:
                 ahead is None and location is UNKNOWN and not self._ends_op(lines, line)
             ):
                 break
-            name, few, holes, pick, needed, types, properties, attributes, regions, alike = template
+            name, lead, holes, pick, needed, types, properties, attributes, regions, key = template
             result = names[place] if types else ""
             try:
-                if few == 1:
+                if lead == 1:
                     one = scope[names[place + 1]]
                     operands: tuple[Value, ...] = (one,)
                     fits = one.type is needed[0]
-                elif few == 2:
+                elif lead == 2:
                     one, two = operands = scope[names[place + 1]], scope[names[place + 2]]
                     fits = one.type is needed[0] and two.type is needed[1]
                 else:
@@ -410,7 +409,7 @@ class LineTemplates:
             operation.source = source
             operation.line = line
             operation.parent = block
-            operation.alike = alike
+            operation.shared_key = key
             if len(types) == 1:
                 value = scope[result] = _new(Value)  # its `__init__` takes longer than this
                 value.type = types[0]
@@ -425,31 +424,31 @@ class LineTemplates:
             operations.append(operation)
             place += holes
             line += 1
-        lines.go_on(line - lines.number, place - lines.place)
+        lines.advance(line - lines.number, place - lines.place)
         return lines.begin - 1
 
     def _ends_op(self, lines: Lines, number: int) -> bool:
-        """Does an op that ends in the line with index `number` end at that line's end?"""
+        """Does the line with index `number` contain all of the op that ends in it?"""
         end = lines.begin + lines.length(number - lines.number + 1) - 1
         return _NEXT.match(self._text, end) is not None
 
-    def _located(self, line: str, known: Known) -> tuple[Template | None, Location]:
-        """Return the template and the location of a line with a location or with other types."""
+    def _located(self, line: str, known: KnownLines) -> tuple[Template | None, Location]:
+        """Return the template, if any, and the location of a line with a `loc(…)` or new types."""
         key, location = self._key(line)
-        return known.lines.get(key) or self._retyped(key, known), location
+        return known.lines.get(key) or self._with_types(key, known), location
 
     def _key(self, key: str) -> tuple[str, Location]:
-        """Return the key of a line, its text without names and location, and the location."""
+        """Split a line's text without names into the key of its template and its location."""
         found = _LOCATION.search(key)
         if found is None:
             return key, UNKNOWN
         location = self._attributes.aliases.location_of(found[1], self._lexer.before)
         return key[: found.start()], location
 
-    def _retyped(self, key: str, known: Known) -> Template | None:
+    def _with_types(self, key: str, known: KnownLines) -> Template | None:
         """Return a template for a line that equals a known line except for the types at its end.
 
-        The result is `None` if no known line does.
+        The result is `None` if there is no such line.
         """
         # A training step of 2.2 MB takes 35 % longer without this.
         # The text before the last ` : ` does not depend on the types after it (`Form.typed_last`),
@@ -470,12 +469,13 @@ class LineTemplates:
         if None in given or made is None or len(given) != len(like.operands):
             return None
         operands = cast("tuple[Type, ...]", tuple(given))
-        template = like._replace(operands=operands, results=(made,), alike=like.alike.other())
+        shared = like.shared_key.other()
+        template = like._replace(operands=operands, results=(made,), shared_key=shared)
         known.lines[key] = template
         return template
 
     def learn(self, operation: Operation, default_dialect: str, at: int, first: int) -> None:
-        """Add a template for the line after offset `at`, if the op at `first` fills that line."""
+        """Store a template for the line after offset `at`, if the op at `first` fills that line."""
         text, used = self._text, self._scope.used
         before = self._lexer.before
         begin = at + 1
@@ -505,7 +505,7 @@ class LineTemplates:
         # The result's name may have another length in another line, so later offsets are stored as
         # if it were empty.
         result = len(parts[1]) if named else 0
-        operation.alike = alike = Alike(
+        operation.shared_key = shared_key = SharedKey(
             operation.start,
             operation.start - begin - result,
             operation.end - operation.start,
@@ -520,10 +520,10 @@ class LineTemplates:
             tuple(value.type for value in operation.results),
             operation.properties,
             operation.attributes,
-            tuple(map(kept, operation.regions)),
-            alike,
+            tuple(map(original, operation.regions)),
+            shared_key,
         )
-        known = self._known.setdefault(default_dialect, Known({}, {}))
+        known = self._known.setdefault(default_dialect, KnownLines({}, {}))
         known.lines[key] = template
         form = self._attributes.dialects.forms.get(operation.name)
         one = len(operation.results) == 1 and not operation.regions
@@ -532,7 +532,7 @@ class LineTemplates:
 
 
 def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
-    """Return a function from a list of names to those at the indices `places`."""
+    """Return a function that selects the names at the indices `places` from a list of names."""
     if len(places) > 1:
         return itemgetter(*places)
     first = places[0] if places else 0
@@ -550,14 +550,14 @@ T = TypeVar("T")
 
 
 class StoppedError(BaseException):
-    """Raised in the other thread if the caller was interrupted while it waited."""
+    """Raised in a thread of `FreshStack` if the waiting caller was interrupted."""
 
 
 class FreshStack:
-    """Runs calls in threads of their own, one at a time, while the caller waits.
+    """Runs a function in a new thread, which has an empty stack, while the caller waits.
 
-    An exception of the call is raised in the caller. If the caller is interrupted while it waits
-    (Ctrl-C), the other thread stops at the next `check`.
+    One call runs at a time. An exception of the function is raised in the caller. If the caller is
+    interrupted while it waits (Ctrl-C), the thread stops at the next `check`.
     """
 
     __slots__ = ("_is_stopped",)
@@ -566,12 +566,12 @@ class FreshStack:
         self._is_stopped = False
 
     def check(self) -> None:
-        """Raise a `StoppedError` if the caller was interrupted; called from the other thread."""
+        """Raise a `StoppedError` if the caller was interrupted; `function` calls this."""
         if self._is_stopped:
             raise StoppedError
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return the result of `function`, called in a new thread with the caller's context."""
+        """Return the result of `function`, called in a new thread in the caller's context."""
         returned: list[T] = []
         raised: list[BaseException] = []
         context = copy_context()

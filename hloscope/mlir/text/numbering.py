@@ -36,21 +36,24 @@ _ISOLATED: Final = frozenset({"builtin.module", "func.func"})
 
 
 class _Texts(dict[Value, str]):
-    """Texts of values; a value without a definition gets one, too."""
+    """Printed names of values.
+
+    A value without a definition in the text gets a name on first use.
+    """
 
     def __missing__(self, value: Value) -> str:
         return f"%{value.name}" if value.name else "<<UNKNOWN SSA VALUE>>"
 
 
 class _Labels(dict[Block, str]):
-    """Labels of blocks; a block outside of any region gets one, too."""
+    """Printed labels of blocks; a block outside of any region gets a label on first use."""
 
     def __missing__(self, block: Block) -> str:
         return "INVALIDBLOCK"
 
 
 class Names:
-    """Texts of the values and blocks inside of an op.
+    """Printed names of the values and blocks inside an op.
 
     Attributes:
         values: `%0`, `%arg1` or `%0#1`, the use of a value.
@@ -187,7 +190,7 @@ class _Numbering:
 
 
 def sanitized(name: str) -> str:
-    """Return a name without invalid characters that does not begin with a digit.
+    """Return a suggested name with invalid characters replaced; it never begins with a digit.
 
     >>> sanitized("add.3"), sanitized("3x"), sanitized("a b/c")
     ('add.3', '_3x', 'a_b2Fc')
@@ -203,7 +206,7 @@ def _hex(char: str) -> str:
 
 
 def source_names(root: Operation) -> Names:
-    """Return the names of values in the source; a value without a name gets an unused number.
+    """Return names as in the source; a value without a name in the source gets an unused number.
 
     If two values have one name, as after some passes, a number distinguishes them.
     """
@@ -211,7 +214,7 @@ def source_names(root: Operation) -> Names:
 
 
 _Step: TypeAlias = Callable[[], "list[_Step]"]
-"""A step of the traversal: a function that returns the next steps, the first of them last."""
+"""A step of a traversal with an explicit stack: it returns the next steps, the first one last."""
 
 
 class _SourceNames:
@@ -307,9 +310,9 @@ class _SourceNames:
                 return name
 
     def _free(self, number: int) -> int:
-        """Return the first number from `number` on that is not a name in the source.
+        """Return the first number from `number` on that no value has as its name in the source.
 
-        Skipped numbers are remembered, as sibling regions start from the same number.
+        Used numbers are stored, as sibling regions start from the same number.
         """
         passed = []
         while str(number) in self.given:
@@ -348,21 +351,27 @@ def _all_values(root: Operation) -> list[Value]:
 # Aliases of locations, attributes and types: their numbers and positions.
 #
 # The number of an alias is known only after printing, since aliases inside it come first. Until
-# then a mark represents the alias in the text.
+# then a placeholder represents the alias in the text.
 #
 # Source: MLIR `AsmPrinter.cpp` (`AliasInitializer`, `AliasState`).
 
 
-_MARK: Final = pattern("\ud800(\\d+)\ud801")
-"""Marks are between characters that text from files cannot have."""
+_PLACEHOLDER: Final = pattern("\ud800(\\d+)\ud801")
+"""Pattern of a placeholder for an alias.
+
+Text from files cannot contain its first and last character.
+"""
 
 
-def _mark(index: int) -> str:
+def _placeholder(index: int) -> str:
     return f"\ud800{index}\ud801"
 
 
 class _Alias:
-    """An alias; `text` is the text that it abbreviates, with marks in place of aliases."""
+    """An alias of a type, attribute or location.
+
+    `text` is what it abbreviates, with placeholders for aliases.
+    """
 
     __slots__ = ("depth", "later", "name", "parts", "text")
 
@@ -375,28 +384,31 @@ class _Alias:
 
 
 class Aliases:
-    """The aliases that a printed module uses; until `finished`, marks represent them."""
+    """The aliases that a printed module uses.
+
+    Its text has placeholders for them until `finished`.
+    """
 
     def __init__(self) -> None:
         self._all: list[_Alias] = []
         self._by_text: dict[tuple[str, str], int] = {}
-        # By `id`, asked for each op: ops of one source line share a location.
+        # By `id`, looked up for each op: ops of one source line share a location.
         self._by_location: dict[int, tuple[Location, int]] = {}
 
-    def mark(self, name: str, text: str, *, later: bool = False) -> str:
-        """Return a mark, which represents an alias in the text until `finished` replaces it.
+    def placeholder(self, name: str, text: str, *, later: bool = False) -> str:
+        """Return a placeholder for an alias, which `finished` replaces by the alias.
 
-        Equal names and texts have the same mark.
+        Equal names and texts give the same placeholder.
 
         Args:
             name: Name of the alias without its number, with `#` or `!`.
-            text: The attribute or type that the alias abbreviates; it may contain marks.
+            text: The attribute or type that the alias abbreviates; it may contain placeholders.
             later: May the alias be defined below the module? Otherwise it is defined above.
         """
-        return _mark(self._index(name, text, later=later))
+        return _placeholder(self._index(name, text, later=later))
 
     def location(self, location: Location, *, later: bool = True) -> str:
-        """Return the mark that represents the alias of a location in the text.
+        """Return the placeholder for the alias of a location.
 
         If `later` is false, the alias is defined above the module, otherwise it may be below.
         """
@@ -404,15 +416,15 @@ class Aliases:
         index = self._location(location) if known is None else known[1]
         if not later:
             self._not_later(self._all[index])
-        return _mark(index)
+        return _placeholder(index)
 
     def location_text(self, location: Location) -> str:
-        """Return a location's text with marks inside; its aliases are defined above the module."""
+        """Return a location's text with placeholders; its aliases are defined above the module."""
         self.location(location, later=False)
         return self._all[self._by_location[id(location)][1]].text
 
     def finished(self, text: str) -> str:
-        """Return the text of a module with aliases in place of marks, and with their definitions.
+        """Return a module's text with aliases in place of placeholders, and with their definitions.
 
         Definitions are above the module, or below it if `later` was true at each use.
         """
@@ -437,12 +449,12 @@ class Aliases:
             written = f"loc({alias.text})" if alias.name == "#loc" else alias.text
             (below if alias.later else above).append(f"{names[i]} = {written}\n")
         whole = "".join([*above, text, *below])
-        return _MARK.sub(lambda found: names[int(found[1])], whole)
+        return _PLACEHOLDER.sub(lambda found: names[int(found[1])], whole)
 
     def _index(self, name: str, text: str, *, later: bool) -> int:
         index = self._by_text.setdefault((name, text), len(self._all))
         if index == len(self._all):
-            parts = [self._all[int(found)] for found in dict.fromkeys(_MARK.findall(text))]
+            parts = [self._all[int(found)] for found in dict.fromkeys(_PLACEHOLDER.findall(text))]
             self._all.append(_Alias(name, text, parts))
         if not later:
             self._not_later(self._all[index])
@@ -458,7 +470,7 @@ class Aliases:
                 stack += alias.parts
 
     def _location(self, location: Location) -> int:
-        """Return the index of a new location; locations inside it come first."""
+        """Add a location, and the locations inside it before it; return its index."""
         stack = [location]
         while stack:
             top = stack[-1]
@@ -473,14 +485,14 @@ class Aliases:
         return self._by_location[id(location)][1]
 
     def _written(self, location: Location) -> str:
-        marks = [_mark(self._by_location[id(part)][1]) for part in _parts(location)]
-        return _location_text(location, marks)
+        placeholders = [_placeholder(self._by_location[id(part)][1]) for part in _parts(location)]
+        return _location_text(location, placeholders)
 
 
 class NoAliases(Aliases):
-    """Writes everything in full, without aliases."""
+    """Replacement of `Aliases` that writes locations, attributes and types in full."""
 
-    def mark(self, name: str, text: str, *, later: bool = False) -> str:
+    def placeholder(self, name: str, text: str, *, later: bool = False) -> str:
         """Return `text` itself."""
         return text
 
@@ -514,7 +526,7 @@ def location_text(location: Location) -> str:
 
 
 def _parts(location: Location) -> tuple[Location, ...]:
-    """Return the locations directly inside a location."""
+    """Return the locations that a location directly contains, such as those of `fused[…]`."""
     match location:
         case NameLoc(_, child):
             return () if isinstance(child, UnknownLoc) else (child,)

@@ -41,7 +41,7 @@ def _braced(item: str) -> str:
 
 
 _METADATA: Final = pattern(r"\{-#" + _listed(_braced(_braced(_KEY + _VALUE))) + r"\s*+#-\}")
-"""Three levels of keys with values, as in the resource section at the end of a text."""
+"""Pattern of a resource section `{-# … #-}`, which has three levels of keys with values."""
 _NO_DIALECTS: Final = Dialects()
 
 
@@ -66,7 +66,7 @@ def parse_mlir(
         allow_unregistered: Are ops of unknown dialects allowed?
         errors: Collects errors, after which parsing continues; without it the first error is
             raised.
-        notes: Collects notes about text that is read in another meaning.
+        notes: Collects notes about text that MLIR would read differently.
 
     Raises:
         ParseError: The text is invalid.
@@ -97,7 +97,7 @@ def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribut
     Raises:
         ParseError: The text is not an attribute.
     """
-    return _whole("<attribute>", text, dialects, AttributeParser.attribute)
+    return _read_all("<attribute>", text, dialects, AttributeParser.attribute)
 
 
 def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
@@ -109,11 +109,14 @@ def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
     Raises:
         ParseError: The text is not a type.
     """
-    return _whole("<type>", text, dialects, AttributeParser.type)
+    return _read_all("<type>", text, dialects, AttributeParser.type)
 
 
-def _whole(name: str, text: str, dialects: Dialects, read: Callable[[AttributeParser], T]) -> T:
-    """Return the result of `read`, which must take the whole text."""
+def _read_all(name: str, text: str, dialects: Dialects, read: Callable[[AttributeParser], T]) -> T:
+    """Return the result of `read`, which must read the text to its end.
+
+    `name` is the kind of text in the error.
+    """
     source = Source(name, text)
     refuse_long_numbers(source)
     lexer = Lexer(source)
@@ -124,7 +127,7 @@ def _whole(name: str, text: str, dialects: Dialects, read: Callable[[AttributePa
 
 
 class _ModuleParser:
-    """Parser of a whole text."""
+    """Parser of the text of a module."""
 
     __slots__ = ("_lexer", "_parser")
 
@@ -150,14 +153,14 @@ class _ModuleParser:
         return module
 
     def notes(self) -> list[Diagnostic]:
-        """Return notes about text that is read in another meaning."""
+        """Return notes about text that MLIR would read differently."""
         remarks = sorted(self._parser.remarks.items(), key=itemgetter(1))
         return [
             Diagnostic(message, self._lexer.span(at), severity="note") for message, at in remarks
         ]
 
     def _check_names(self) -> None:
-        """Check that all values and locations that the text uses are defined."""
+        """Report an error for each value or location that the text uses but does not define."""
         aliases = self._parser.attributes.aliases
         missing = [
             *(

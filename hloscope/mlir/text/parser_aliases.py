@@ -30,12 +30,12 @@ _VERBATIM: Final = pattern(
     r"|(?<![\w$%])#(?P<dialect>\w+)\.\w+(?=<)",
     re.ASCII,
 )
-"""Text to rewrite in attributes kept as text: spaces, aliases, attributes of a dialect."""
+"""Pattern of text to rewrite in attributes that are stored as text: spaces, aliases and others."""
 _COMMENT: Final = pattern(r"[ \t]*//[^\n]*")
 _DIALECT: Final = pattern(r"[#!](\w+)[.<]")
 _HEAD: Final = pattern(r"#(\w+)(?:\.(?:(?=mesh<)|\w+(?=<))|(<)[a-z_]+)")
 _STRIPPED: Final = ("sdy",)
-"""Dialects that print an attribute in another without its name: `[<@mesh, …>]`.
+"""Dialects that omit the name of an attribute inside another one: `[<@mesh, …>]`.
 
 Source: Shardy's printers; MLIR's `printStrippedAttrOrType`.
 """
@@ -142,7 +142,10 @@ class Aliases:
     def define(
         self, read_type: Callable[[], Type], read_attribute: Callable[[], Attribute]
     ) -> None:
-        """Read `#name = attribute` or `!name = type`, the right side by one of the functions."""
+        """Read the definition of an alias, `#name = attribute` or `!name = type`, and store it.
+
+        The two functions read the right side.
+        """
         lexer = self._lexer
         sign, name = lexer.tok[0], lexer.tok[1:]
         what = "attribute" if sign == "#" else "type"
@@ -183,10 +186,10 @@ class Aliases:
     # ----------------------------------------------------------------------- text as written
 
     def verbatim(self, start: int) -> str:
-        """Return the text from `start` to the end of the last token, in one line, without aliases.
+        """Return the text from `start` to the end of the previous token, in one line.
 
-        An alias is replaced by its value, because the text may be printed where the alias is
-        undefined.
+        Each alias in it is replaced by its value, because the text may be printed where the alias
+        is undefined.
 
         Raises:
             ParseError: An alias is not defined.
@@ -227,7 +230,7 @@ class Aliases:
         return "".join([*parts, text[at:end]])
 
     def _alias_text(self, found: re.Match[str], dialect: str) -> str:
-        """Return the text of an alias that `_VERBATIM` found in an attribute of the dialect."""
+        """Return the text of an alias that `_VERBATIM` matched in an attribute of `dialect`."""
         lexer = self._lexer
         sign, name = found["sign"], found["alias"]
         if not self._is_defined(sign, name):
@@ -276,7 +279,7 @@ class Aliases:
     def _location_text(self, start: int, end: int) -> str:
         """Return the text of a location, with aliases in its `fused<metadata>` expanded.
 
-        Names of locations are kept: unlike attributes they may be defined later in the text.
+        Names of locations stay, since they may be defined later in the text, unlike attributes.
         """
         lexer = self._lexer
         text = lexer.text
@@ -341,7 +344,7 @@ class Aliases:
         return text
 
     def _location_named(self, name: str) -> str | None:
-        """Return the text of a named location, defined before or after; `None` if undefined."""
+        """Return the text of the location `#name`; `None` if the whole text does not define it."""
         lexer = self._lexer
         known = self.locations.texts.get(name)
         if known is not None:

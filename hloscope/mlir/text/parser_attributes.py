@@ -1,4 +1,4 @@
-"""Parser of types and attributes, without the readers of MLIR's own (`parser_builtin`).
+"""Parser of types and attributes of dialects; `parser_builtin` has those that MLIR defines itself.
 
 Source: MLIR language reference, "Type system", "Attributes".
 """
@@ -34,9 +34,9 @@ _PLAIN: Final = pattern(PLAIN_TYPE, re.ASCII)
 # Asked for each type in a text; equal texts give one object, which `lines` compares by identity
 # first.
 KNOWN_TYPES: Final[dict[str, Type]] = {}
-"""Plain types that were read before, by their text."""
+"""Types of plain syntax (`PLAIN_TYPE`) that were read before, by their text."""
 _MOST_KNOWN: Final = 1 << 12
-"""Maximum entries of the table of types, which is then emptied."""
+"""Maximum entries of `KNOWN_TYPES`; when it is full, it is emptied."""
 
 
 class AttributeParser:
@@ -291,7 +291,9 @@ class AttributeParser:
     # ------------------------------------------------------------- types and attributes of dialects
 
     def _extended_name(self) -> tuple[str, str, bool]:
-        """Split `!dialect.mnemonic` or `!dialect<`, also with `#`.
+        """Split the start of a dialect's type or attribute, `!dialect.mnemonic` or `!dialect<`.
+
+        The sign may also be `#`.
 
         Returns:
             The names after the sign, empty for an alias, and whether it is `!dialect<`.
@@ -305,7 +307,10 @@ class AttributeParser:
         return dialect if dot or opaque else "", mnemonic, opaque
 
     def _dialect(self, name: str) -> Dialect | None:
-        """Return the dialect of a name, which may be that of an older one; `None` if unknown."""
+        """Return the dialect `name`, or the successor of the older dialect of that name.
+
+        The result is `None` for an unknown dialect.
+        """
         older = self.dialects.older.get(name)
         return self.dialects.named.get(name if older is None else older.name)
 

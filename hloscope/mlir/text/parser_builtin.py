@@ -1,4 +1,4 @@
-"""Readers of MLIR's own types and attributes, by the word with which they begin.
+"""Readers of types and attributes that MLIR defines itself, by the word with which they begin.
 
 Source: MLIR language reference, "Builtin Types", "Builtin Attributes".
 """
@@ -54,7 +54,7 @@ _BOUND: Final = pattern(r"\s*(?:\?|-?\d+)\s*", re.ASCII)
 _COMMENT: Final = pattern(rf"({STRING})|//[^\n]*")
 _IN_DENSE: Final = pattern(rf"{STRING}|//[^\n]*|[<>]|\Z")
 _NUMBERS: Final = ("pred", "signed", "unsigned", "float")
-"""Kinds of the element types of complex numbers and arrays."""
+"""Kinds of the element types that complex numbers and arrays may have."""
 
 # ---------------------------------------------------------------------------------------- types
 
@@ -121,7 +121,7 @@ def _sizes(lexer: Lexer) -> tuple[int | None, ...]:
 
 
 def _encoded(lexer: Lexer, type: TensorType, encoding: str) -> Type:
-    """Return a tensor type with an encoding, which may be the bounds of its sizes."""
+    """Return a tensor type with an encoding: bounds of its sizes, or any attribute as text."""
     found = _BOUNDS.fullmatch(encoding)
     if found is None:
         return TensorType(type.element, type.sizes, bounds=type.bounds, encoding=encoding)
@@ -152,7 +152,7 @@ def _encoded(lexer: Lexer, type: TensorType, encoding: str) -> Type:
 
 
 def _element_type(type: Type) -> ElementType | None:
-    """Return a type as the element type of a tensor; `None` if no tensor has such elements."""
+    """Return a type as an `ElementType`; `None` if tensors cannot have such elements."""
     match type:
         case ElementType():
             return None if type.name == "none" else type
@@ -250,7 +250,10 @@ def _negative(parser: AttributeParser, type: Type | None) -> Attribute:
 
 
 def read_number(parser: AttributeParser, type: Type | None, *, negative: bool = False) -> Attribute:
-    """Read a number without sign, which has the given type or that after a colon."""
+    """Read a number without its sign.
+
+    Its type is the one after a colon, else `type`. `negative` says that a `-` was read before.
+    """
     lexer = parser.lexer
     token, at, end = lexer.tok, lexer.start, lexer.end
     lexer.next()
@@ -272,7 +275,10 @@ def read_number(parser: AttributeParser, type: Type | None, *, negative: bool = 
 def _float_bits(
     lexer: Lexer, token: str, type: ElementType, negative: bool, at: int, end: int
 ) -> int:
-    """Return the bits of a literal of a floating-point type."""
+    """Return the bits of a floating-point literal `token` of a type.
+
+    `[at, end)` is its position for errors.
+    """
     if token.startswith("0x"):
         bits = int(token, 16) if len(token) < 100 else 1 << 200
         if negative:
@@ -288,7 +294,10 @@ def _float_bits(
 
 
 def _integer(lexer: Lexer, token: str, type: ElementType, negative: bool, at: int, end: int) -> int:
-    """Return the value of an integer literal; of a signless type as a signed integer."""
+    """Return the value of an integer literal `token`; for a signless type, as a signed integer.
+
+    `[at, end)` is its position for errors.
+    """
     if negative and type.kind == "unsigned":
         message = "negative integer literal not valid for unsigned integer type"
         lexer.fail_plainly(message, at, end)
@@ -343,7 +352,10 @@ def _dense_end(lexer: Lexer, start: int) -> int:
 
 
 def _check_brackets(lexer: Lexer, start: int, end: int) -> int:
-    """Check that the text consists of elements and lists; return its end."""
+    """Raise an error unless the text `[start, end)` consists of elements and lists.
+
+    Return its end.
+    """
     try:
         return start + check_brackets(lexer.text[start:end].rstrip())
     except LiteralError as error:
@@ -436,8 +448,8 @@ def _resource(parser: AttributeParser, type: Type | None) -> Attribute:
 # --------------------------------------------------------------------------- other attributes
 
 
-def _kept(parser: AttributeParser, type: Type | None) -> Attribute:
-    """Read `word<…>` and an optional `: type` as text."""
+def _as_text(parser: AttributeParser, type: Type | None) -> Attribute:
+    """Read an attribute `word<…>` and an optional `: type`, and return it as text."""
     lexer = parser.lexer
     start, word = lexer.start, lexer.next()
     if word == "distinct" and lexer.tok == "[":
@@ -469,7 +481,7 @@ TYPES: Final[dict[str, Callable[[AttributeParser], Type]]] = {
     "vector": _vector,
     "memref": _memref,
 }
-"""Readers of types, by the first word."""
+"""Readers of types, by their first word."""
 
 ATTRIBUTES: Final[dict[str, Callable[[AttributeParser, Type | None], Attribute]]] = {
     "-": _negative,
@@ -479,6 +491,11 @@ ATTRIBUTES: Final[dict[str, Callable[[AttributeParser, Type | None], Attribute]]
     "dense": _dense,
     "array": _dense_array,
     "dense_resource": _resource,
-    **dict.fromkeys(("affine_map", "affine_set", "sparse", "opaque", "strided", "distinct"), _kept),
+    **dict.fromkeys(
+        ("affine_map", "affine_set", "sparse", "opaque", "strided", "distinct"), _as_text
+    ),
 }
-"""Readers of attributes, by the first word; the type is that of a number without its own."""
+"""Readers of attributes, by their first word.
+
+The second argument is the type of a number without `: type`.
+"""

@@ -15,8 +15,8 @@ from hloscope.ir import FunctionType, Type
 from hloscope.mlir.constants import attribute_text
 from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.ir import (
-    KEPT_TEXT,
     NO_ATTRIBUTES,
+    UNPARSED_TEXT,
     Attribute,
     Block,
     DictAttr,
@@ -51,7 +51,10 @@ _INDENT: Final = pattern(r"\n([ \t]*)")
 MOST_REGIONS: Final = 500
 """Maximum nesting of regions."""
 LEVELS_A_STACK: Final = 16
-"""Nested regions that are read on one stack; each takes at most 12 of Python's 1000 calls."""
+"""Number of nested regions that are read on one thread's stack.
+
+Each takes at most 12 of Python's 1000 nested calls.
+"""
 DEFAULT_DIALECTS: Final = {"builtin.module": "builtin", "func.func": "func"}
 """Dialects whose name may be omitted in the regions of an op."""
 
@@ -92,7 +95,7 @@ class OperationParser:
         self._delegate(self.lexer, self.attributes, self.scope)
 
     def _delegate(self, lexer: Lexer, attributes: AttributeParser, scope: Scope) -> None:
-        """Set the methods of `OpAsmParser` that belong to the parsers this one holds."""
+        """Set methods of `OpAsmParser` to those of the parsers that this parser contains."""
         self.fail, self.report, self.keep = lexer.fail, lexer.report, lexer.keep
         self.peek, self.try_token, self.token = lexer.peek, lexer.try_token, lexer.expect
         self.try_keyword, self.keyword = lexer.try_keyword, lexer.keyword
@@ -120,7 +123,9 @@ class OperationParser:
     # ------------------------------------------------------------------------------ operations
 
     def next_operation(self) -> Operation | None:
-        """Read an operation; `None` if it is invalid and was skipped, as errors are collected.
+        """Read an operation.
+
+        `None` if it was invalid and skipped, which happens if errors are collected.
 
         Raises:
             NoMoreErrors: The text ends with the invalid op, or too many were collected.
@@ -128,7 +133,7 @@ class OperationParser:
         lexer, scope = self.lexer, self.scope
         if lexer.errors is None:
             return self.operation()
-        first, state, mark = lexer.start, self._state(), scope.mark()
+        first, state, mark = lexer.start, self._state(), scope.state()
         try:
             return self.operation()
         except TextError as error:
@@ -137,7 +142,7 @@ class OperationParser:
             # so that their uses are no further errors.
             self._restore(state)
             self.attributes.aliases.depth = 0
-            scope.back_to(mark)
+            scope.restore(mark)
             scope.unread.update(lexer.skip_operation(first, error))
             if not lexer.text[lexer.start :].strip():
                 raise NoMoreErrors from None  # only an unclosed region could still be reported
@@ -292,7 +297,7 @@ class OperationParser:
         if read is None:
             stop = self._text_end(name)
             if stop >= 0:
-                return self._kept_text(name, stop)
+                return self._unparsed_text(name, stop)
             self._unknown(written, name)
         lexer.next()
         state = State(name)
@@ -322,7 +327,9 @@ class OperationParser:
         return operation, state.types
 
     def _text_end(self, name: str) -> int:
-        """Return the end of an op of an unknown dialect that is kept as text; -1 for another op.
+        """Return the end of an op of an unknown dialect that is stored as text.
+
+        -1 for any other op.
 
         Such an op is in a module, begins a line, defines no values, and ends with the line in which
         all its brackets are closed.
@@ -351,7 +358,7 @@ class OperationParser:
                 break
         return -1
 
-    def _kept_text(self, name: str, stop: int) -> tuple[Operation, Sequence[Type]]:
+    def _unparsed_text(self, name: str, stop: int) -> tuple[Operation, Sequence[Type]]:
         """Return an op of an unknown dialect that has only its text."""
         lexer = self.lexer
         at, end = lexer.start, lexer.end
@@ -363,7 +370,7 @@ class OperationParser:
         text = _INDENT.sub(lambda found: "\n" + found[1][column:], _PLACE.sub(r"\1", text))
         lexer.move(stop)
         location = self.attributes.aliases.location() or UNKNOWN
-        kept = {KEPT_TEXT: StringAttr.of(text)}
+        kept = {UNPARSED_TEXT: StringAttr.of(text)}
         operation = Operation(
             name, (), (), kept, NO_ATTRIBUTES, (), (), (), location, lexer.source, at, end
         )
@@ -404,7 +411,7 @@ class OperationParser:
 
     @contextmanager
     def names_of(self, op: str, *, pretty: bool = True) -> Iterator[None]:
-        """Set what names mean in the regions of an op, and their default dialect."""
+        """In this context, use the name scope and the default dialect of the regions of op `op`."""
         self._stacks.check()
         if self.level >= MOST_REGIONS:
             message = f"regions are nested deeper than {MOST_REGIONS}"
@@ -461,7 +468,7 @@ class OperationParser:
         return blocks
 
     def _newer_name(self, name: str) -> str:
-        """Return the successor's name of an older dialect's op; other names are unchanged."""
+        """Return the name of an op; an op of an older dialect gets the name in its successor."""
         dialect, _, rest = name.partition(".")
         older = self.dialects.older.get(dialect)
         if older is None or f"{older.name}.{rest}" not in self._inherent:
@@ -470,7 +477,7 @@ class OperationParser:
         return f"{older.name}.{rest}"
 
     def _operations(self, block: Block) -> None:
-        """Read the operations up to `}` or the next block."""
+        """Read the operations of a block up to `}` or the next label."""
         lexer, lines = self.lexer, self._lines
         operations: list[Operation] = []
         at = lexer.before
@@ -495,7 +502,7 @@ class OperationParser:
         return self._newer_name(self.lexer.keyword())
 
     def resolve(self, use: Use, type: Type, state: State) -> None:
-        """Append the value of a use to the operands.
+        """Append the value that `use` names to the operands of `state`.
 
         Raises:
             ParseError: The value has another type.

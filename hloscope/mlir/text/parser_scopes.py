@@ -22,8 +22,8 @@ _MOST_HINTS: Final = 10
 _MOST_NAMES: Final = 500
 
 
-class Mark(NamedTuple):
-    """The names that are known before a region or an op."""
+class ScopeState(NamedTuple):
+    """The state of a scope before a region or an op, to which `Scope.restore` returns."""
 
     values: dict[str, Value]
     size: int
@@ -61,45 +61,45 @@ class Scope:
 
     # ---------------------------------------------------------------------------------- regions
 
-    def mark(self) -> Mark:
-        """Return the names that are known now."""
-        return Mark(
+    def state(self) -> ScopeState:
+        """Return the current state, for `restore`."""
+        return ScopeState(
             self.values, len(self.values), self.forward, self._blocks, self._undefined_blocks
         )
 
-    def back_to(self, mark: Mark) -> None:
-        """Forget the names that were defined since the mark."""
-        self.values, size, self.forward, self._blocks, self._undefined_blocks = mark
+    def restore(self, state: ScopeState) -> None:
+        """Forget the names that were defined since `state` was returned."""
+        self.values, size, self.forward, self._blocks, self._undefined_blocks = state
         while len(self.values) > size:
             self.values.popitem()
 
-    def enter(self, *, isolated: bool) -> Mark:
+    def enter(self, *, isolated: bool) -> ScopeState:
         """Begin a region, whose ops can use no values from outside if it is isolated."""
-        mark = self.mark()
+        state = self.state()
         if isolated:
             self.values, self.forward = {}, {}
         self._blocks, self._undefined_blocks = {}, {}
-        return mark
+        return state
 
-    def leave(self, mark: Mark) -> None:
-        """End the region that began at the mark.
+    def leave(self, state: ScopeState) -> None:
+        """End the region before which `enter` returned `state`.
 
         Raises:
             ParseError: A block is undefined.
         """
         for label, at in self._undefined_blocks.items():
             self._lexer.fail_plainly(f"reference to an undefined block '^{label}'", at)
-        if self.forward is not mark.forward:
+        if self.forward is not state.forward:
             near = [f"%{name}" for name in islice(reversed(self.values), _MOST_NAMES)]
             for name, (_, at) in self.forward.items():
                 few = len(self.undeclared) < _MOST_HINTS
                 self.undeclared.append((at, did_you_mean(f"%{name}", near) if few else ""))
-        self.back_to(mark)
+        self.restore(state)
 
     # ----------------------------------------------------------------------------------- uses
 
     def try_use(self) -> Use | None:
-        """Read `%name`; `None` if none begins here."""
+        """Read a use `%name`; return `None` if the current token is not one."""
         lexer = self._lexer
         if lexer.kind != "value":
             return None
@@ -153,8 +153,8 @@ class Scope:
         # The op that defines it was skipped after an error, which is enough of a message.
         if use.name in self.unread:
             return Value(type, name=use.name, index=use.number)
-        # MLIR allows a use before the definition. Its value is made now, and `adopt` makes it the
-        # result of the definition.
+        # MLIR allows a use before the definition. Its value is made now, and
+        # `define` makes it the result of the definition.
         pending = self.forward.get(key)
         if pending is None:
             pending = self.forward[key] = Value(type, name=use.name, index=use.number), use.at
@@ -168,20 +168,23 @@ class Scope:
         )
         pending = self.forward.get(f"{use.name}#{use.number}" if use.number else use.name)
         note = self._where(value) if pending is None else self._lexer.span(pending[1], None)
-        self._noted(message, use.at, "prior use here", note)
+        self._fail_with_note(message, use.at, "prior use here", note)
 
     def _where(self, value: Value) -> Span | None:
         return value.owner.span if isinstance(value.owner, Operation) else None
 
-    def _noted(self, message: str, at: int, note: str, span: Span | None) -> NoReturn:
-        """Raise an error with a note."""
+    def _fail_with_note(self, message: str, at: int, note: str, span: Span | None) -> NoReturn:
+        """Raise an error with message `message` at offset `at`, and a note at `span`."""
         notes = () if span is None else (Diagnostic(note, span, severity="note"),)
         self._lexer.fail_plainly(message, at, notes=notes)
 
     # ---------------------------------------------------------------------------- definitions
 
     def define(self, name: str, values: Sequence[Value], at: int) -> Sequence[Value]:
-        """Name values; return them, with the values of earlier uses in place of new ones."""
+        """Define `name` as these values, at offset `at`; return the values.
+
+        A value that was used before its definition is returned in place of the new one.
+        """
         # The common case, a new name without earlier uses, needs no check.
         if name in self.values or self.forward:
             values = self._defined(name, values, at)
@@ -194,7 +197,7 @@ class Scope:
         known = self.values.get(name)
         if known is not None:
             message = f"redefinition of SSA value '%{name}'"
-            self._noted(message, at, "previously defined here", self._where(known))
+            self._fail_with_note(message, at, "previously defined here", self._where(known))
         keys = [f"{name}#{number}" if number else name for number in range(len(values))]
         for number, (key, value) in enumerate(zip(keys, values, strict=True)):
             pending = self.forward.get(key)
@@ -202,7 +205,7 @@ class Scope:
                 message = f"definition of SSA value '%{name}#{number}' has type "
                 message += f"'{type_text(value.type)}'"
                 note = f"previously used here with type '{type_text(pending[0].type)}'"
-                self._noted(message, at, note, self._lexer.span(pending[1], None))
+                self._fail_with_note(message, at, note, self._lexer.span(pending[1], None))
         # A use before the definition has made a value, which other ops hold: it is the result, in
         # place of the new one.
         defined = []
@@ -215,7 +218,10 @@ class Scope:
     def bind(
         self, operation: Operation, types: Sequence[Type], names: list[tuple[str, int, int]]
     ) -> None:
-        """Make results of an op of these types, with the names in the text."""
+        """Create the results of an op with these types, and define their names.
+
+        `names` has (name, number of results, offset) for each name before the `=`.
+        """
         lexer = self._lexer
         if not names:
             operation.results = tuple(Value(type, operation, i) for i, type in enumerate(types))

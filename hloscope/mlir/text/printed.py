@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hloscope.mlir.definitions import Dialects
-from hloscope.mlir.ir import Operation, SourceModule, likeness
+from hloscope.mlir.ir import Operation, SourceModule, equality_key
 from hloscope.mlir.locations import UNKNOWN
 from hloscope.mlir.text.functions import REREAD, WRITERS
 from hloscope.mlir.text.numbering import mlir_names
@@ -24,19 +24,22 @@ _KNOWN: Final = frozenset({"builtin", "func", "stablehlo", "chlo", "sdy"})
 
 
 class PrintedText:
-    """Printed text of a module from bytecode; it is made when a position in it is first used."""
+    """The text that printing a module from bytecode gives.
+
+    It is made when a position is first used.
+    """
 
     def __init__(self, module: Operation, dialects: Dialects, name: str) -> None:
         """Set the module, its dialects, and the name of the text in messages."""
         self._module: Final = module
         self._dialects: Final = dialects
         self._name: Final = name
-        self._placed = False
+        self._has_positions = False
 
-    def place(self) -> None:
-        """Print the module, and set the positions of its ops to those in the text."""
+    def set_positions(self) -> None:
+        """Print the module, and set the positions of its ops to those in the printed text."""
         with _PLACING:  # other threads wait until all ops have positions
-            if self._placed:
+            if self._has_positions:
                 return
             locations: Locations = "given" if has_locations(self._module) else False
             text = print_mlir(self._module, dialects=self._dialects, locations=locations)
@@ -48,11 +51,11 @@ class PrintedText:
                 for mine, others in zip(own.blocks, other.blocks, strict=True):
                     for argument, written in zip(mine.arguments, others.arguments, strict=True):
                         argument.at = written.at
-            self._placed = True
+            self._has_positions = True
 
 
 class BytecodeOperation(Operation):
-    """An op from bytecode.
+    """An op from bytecode, whose position is that in the printed text of its module.
 
     Attributes:
         printed: The text that defines `source`, `start` and `end`; these are looked up on first
@@ -83,7 +86,7 @@ class BytecodeModule(SourceModule):
 def _looked_up(op: BytecodeOperation | BytecodeModule, name: str) -> Any:
     if name not in _PLACE:
         raise AttributeError(name, name=name, obj=op)
-    op.printed.place()
+    op.printed.set_positions()
     return object.__getattribute__(op, name)
 
 
@@ -125,12 +128,12 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
         if reread is not None:
             reread(op)
         if not op.regions:
-            op.alike = first.setdefault(likeness(op), op)
+            op.shared_key = first.setdefault(equality_key(op), op)
     return True
 
 
 def _is_plain(op: Operation, dialects: Dialects) -> bool:
-    """Does parsing the printed text of an op, without what is in its regions, give an equal op?"""
+    """Does reading the printed text of an op, apart from its regions, give an equal op?"""
     return (
         isinstance(op, BytecodeOperation | BytecodeModule)
         and op.name.partition(".")[0] in _KNOWN

@@ -11,7 +11,7 @@ from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type
 from hloscope.mlir.constants import entry, write
 from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.ir import (
-    KEPT_TEXT,
+    UNPARSED_TEXT,
     Attribute,
     Block,
     DictAttr,
@@ -21,7 +21,7 @@ from hloscope.mlir.ir import (
     StringAttr,
     Value,
     VerbatimAttr,
-    likeness,
+    equality_key,
 )
 from hloscope.mlir.locations import UNKNOWN, FileLoc, Location, resolve_location
 from hloscope.mlir.text.asm import UnfitError, Write
@@ -45,7 +45,7 @@ STEP: Final = "  "
 """Indentation of each level of regions."""
 
 LONG_TUPLE: Final = 16
-"""Tuples with more elements get an alias."""
+"""A tuple type with more elements is printed as an alias."""
 
 _ALIASES: Final = {"affine_map<": "#map", "affine_set<": "#set"}
 _ENCODINGS: Final = {"#sparse_tensor.encoding<": "#sparse"}
@@ -101,14 +101,14 @@ def source_printer(dialects: Dialects, most_ops: int | None = None) -> Callable[
         if root not in known:
             known[root] = source_names(root)
         printer = Printer(dialects, known[root], aliases=True, most_ops=most_ops)
-        told = printer.print(operation)
-        return told if operation is root else told.removesuffix("\n")
+        printed = printer.print(operation)
+        return printed if operation is root else printed.removesuffix("\n")
 
     return text
 
 
 def _outermost(operation: Operation) -> Operation:
-    """Return the outermost op around an op."""
+    """Return the op at the root of the tree that contains `operation`."""
     block = operation.parent
     while block is not None and block.parent is not None and block.parent.parent is not None:
         operation = block.parent.parent
@@ -117,7 +117,7 @@ def _outermost(operation: Operation) -> Operation:
 
 
 def _has_more_ops(region: Region, most: int) -> bool:
-    """True if a region has more than `most` ops, nested ones included; stops counting there."""
+    """Does a region have more than `most` ops, nested ones included? Counting stops there."""
     count, regions = 0, [region]
     while regions:
         for block in regions.pop().blocks:
@@ -129,7 +129,10 @@ def _has_more_ops(region: Region, most: int) -> bool:
 
 
 class _Body(NamedTuple):
-    """A region that is still to be printed."""
+    """A region that is still to be printed.
+
+    `indent` is its indentation, `inside` the prefix of op names that is omitted in it.
+    """
 
     region: Region
     indent: str
@@ -140,7 +143,7 @@ class _Body(NamedTuple):
 
 
 class _Ops(NamedTuple):
-    """Ops of a block that are still to be printed."""
+    """The ops of a block that are still to be printed; fields are as in `_Body`."""
 
     operations: Iterator[Operation]
     indent: str
@@ -148,11 +151,11 @@ class _Ops(NamedTuple):
 
 
 _REPEATED: Final = "stablehlo."
-"""The dialect with many equal ops in a text."""
+"""Prefix of the names of ops for which templates are made: these are often repeated in a text."""
 _PRINTED_ONCE: Final = "%s%s"
-"""Entry of a line of which one op was printed, in place of a template."""
+"""Entry of `Printer._lines` for an op that was printed once, before a template is made."""
 _OPERAND: Final = "\ud802"
-"""Marks the number of an operand in `Printer._learn`; text from files cannot have it."""
+"""Character around an operand's index in `Printer._template`; files cannot contain it."""
 
 _Part: TypeAlias = str | _Body | _Ops
 
@@ -182,13 +185,13 @@ class Printer:
         self._inside = {**INSIDE, **dialects.inside}
         self._locations = bool(locations)
         self._aliases = Aliases() if aliases else NoAliases()
-        self._places = Places(dialects.behind, given_only=locations == "given")
-        # Texts by `id`, asked for each operand and attribute, which ops share; an entry holds its
-        # key's object, so the `id` is not reused.
+        self._op_locations = OpLocations(dialects.behind, given_only=locations == "given")
+        # Texts by `id`, looked up for each operand and attribute, which ops share; an entry holds
+        # its key's object, so the `id` is not reused.
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
         self._lines: dict[tuple[str, object], str] = {}
-        """Templates of the text of equal ops, see `_learn`."""
+        """Templates of printed ops by key, see `_template`."""
         self._indent = ""
         self._default = "builtin."
         self._waiting = False  # is there a region among the parts of the op?
@@ -225,7 +228,7 @@ class Printer:
                         break
 
     def _operation(self, op: Operation, where: _Ops) -> None:
-        """Print one op, in one line or, with regions, in several."""
+        """Print one op in the block `where`: in one line, or with its regions in several."""
         self._indent = where.indent
         self._default = where.inside
         parts = self._parts
@@ -233,10 +236,10 @@ class Printer:
         defined = self.names.results.get(op)
         if defined is not None:
             parts.append(f"{defined} = ")
-        place = self._aliases.location(self._places.of_op(op)) if self._locations else ""
+        place = self._aliases.location(self._op_locations.of_op(op)) if self._locations else ""
         writer = None if self._generic else _writer(self._dialects, op.name)
         if writer is None:
-            text = None if self._generic else op.properties.get(KEPT_TEXT)
+            text = None if self._generic else op.properties.get(UNPARSED_TEXT)
             if isinstance(text, StringAttr):
                 parts.append(text.text.replace("\n", f"\n{where.indent}"))
             else:
@@ -245,30 +248,30 @@ class Printer:
         elif op.regions or op.name[: len(_REPEATED)] != _REPEATED:
             self._pretty(op, writer)
         else:
-            # An op's text without operands depends on `likeness` and on the dialect prefix around
-            # it. A template is made at the second such op, since many ops occur once.
-            key = (where.inside, likeness(op))
+            # An op's text without operands depends on `equality_key` and on the dialect prefix
+            # around it. A template is made at the second such op, since many ops occur once.
+            key = (where.inside, equality_key(op))
             template = self._lines.get(key)
-            if template is None:  # perhaps there is but one
+            if template is None:  # it may be the only one
                 self._lines[key] = _PRINTED_ONCE
             elif template == _PRINTED_ONCE:
-                template = self._lines[key] = self._learn(op, writer)
+                template = self._lines[key] = self._template(op, writer)
             if template:
                 parts.append(template % tuple(map(self.names.values.__getitem__, op.operands)))
             else:
                 self._pretty(op, writer)
         parts.append(f" loc({place})\n" if place else "\n")
 
-    def _learn(self, op: Operation, writer: Write) -> str:
-        """Return the text of all ops like this one, with `%s` for each operand in order.
+    def _template(self, op: Operation, writer: Write) -> str:
+        """Return a template of ops that are equal but for operands: text with `%s` per operand.
 
-        Empty if the operands are printed in another order, or not once each.
+        Empty if the form prints the operands in another order, or not each of them once.
         """
         names, parts = self.names.values, self._parts
         kept = {value: names[value] for value in op.operands if value in names}
         if len(kept) != len(op.operands):
             return ""
-        # The op is printed once with marks as operand names; the marks show where they end up.
+        # The op is printed once with indices as operand names; these show where operands appear.
         self._parts = []
         names.update((value, f"{_OPERAND}{i}{_OPERAND}") for i, value in enumerate(op.operands))
         try:
@@ -298,7 +301,7 @@ class Printer:
             self.generic(op)
 
     def _body(self, body: _Body) -> Iterator[_Part]:
-        """Yield the parts of a region, from brace to brace."""
+        """Yield the pieces of a region's text, from `{` to `}`; its ops are entries to print."""
         if self._most_ops is not None and _has_more_ops(body.region, self._most_ops):
             yield "{...}"  # as MLIR prints it with `-mlir-print-skip-regions`
             return
@@ -334,7 +337,7 @@ class Printer:
         if isinstance(attributes, DictAttr) and attributes.entries:
             text += f" {self.attribute_text(attributes)}"
         if self._locations:
-            text += f" loc({self._aliases.location_text(self._places.of_argument(argument))})"
+            text += f" loc({self._aliases.location_text(self._op_locations.of_argument(argument))})"
         return text
 
     # What pretty forms call: see `asm.AsmPrinter`.
@@ -442,7 +445,7 @@ class Printer:
         return ", ".join([entry(name, attributes[name], text) for name in sorted(attributes)])
 
     def attribute_text(self, attribute: Attribute, *, typed: bool = True) -> str:
-        """Return an attribute as text, with marks for aliases."""
+        """Return an attribute as text, with placeholders for aliases."""
         known = self._attributes.get((id(attribute), typed))
         if known is not None:
             return known[1]
@@ -452,7 +455,7 @@ class Printer:
         if isinstance(attribute, VerbatimAttr):
             name = _ALIASES.get(text[: text.find("<") + 1])
             if name is not None:
-                text = self._aliases.mark(name, text)
+                text = self._aliases.placeholder(name, text)
         self._attributes[id(attribute), typed] = attribute, text
         return text
 
@@ -470,7 +473,7 @@ class Printer:
             self._parts = outer
 
     def type_text(self, type: Type) -> str:
-        """Return a type as text, with marks for aliases."""
+        """Return a type as text, with placeholders for aliases."""
         known = self._types.get(id(type))
         if known is not None:
             return known[1]
@@ -486,11 +489,12 @@ class Printer:
                 if name is None:
                     return type_text(type)
                 return type_text(type).removesuffix(f"{type.encoding}>") + (
-                    f"{self._aliases.mark(name, encoding)}>"
+                    f"{self._aliases.placeholder(name, encoding)}>"
                 )
             case TupleType(elements):
                 text = f"tuple<{', '.join(map(self.type_text, elements))}>"
-                return self._aliases.mark("!tuple", text) if len(elements) > LONG_TUPLE else text
+                is_long = len(elements) > LONG_TUPLE
+                return self._aliases.placeholder("!tuple", text) if is_long else text
             case FutureType(elements):
                 return f"!stablehlo.future<{', '.join(map(self.type_text, elements))}>"
             case FunctionType(inputs, results):
@@ -503,13 +507,13 @@ class Printer:
 
 
 def _writer(dialects: Dialects, name: str) -> Write | None:
-    """Return the function that writes an op's pretty form; `None` if there is none."""
+    """Return the function that writes the pretty form of op `name`; `None` if it has none."""
     form = dialects.forms.get(name)
     return WRITERS.get(name) if form is None else form.write
 
 
 def _predecessors(region: Region) -> dict[Block, list[Block]]:
-    """Return the predecessors of each block, one entry for each edge."""
+    """Return, for each block of a region, the blocks that branch to it, one entry for each edge."""
     found: dict[Block, list[Block]] = {}
     for block in region.blocks:
         for op in block.operations[-1:]:
@@ -527,8 +531,8 @@ def _predecessors(region: Region) -> dict[Block, list[Block]]:
 _SPACE: Final = pattern(r"(?:\s|//[^\n]*)*")
 
 
-class Places:
-    """Locations of ops and arguments, with the line starts of their source.
+class OpLocations:
+    """Finds the locations of ops and arguments; it stores the line starts of their source.
 
     Args:
         behind: Ops whose location MLIR sets after their name, not at it.
@@ -542,11 +546,14 @@ class Places:
         self._lines: list[int] = []
 
     def of_op(self, op: Operation) -> Location:
-        """Return the given location, else the position of the op's name or of its implying op."""
+        """Return the location of an op: the written one, else the position of its name.
+
+        An op that the text implies has the position of the op around it.
+        """
         if op.location is not UNKNOWN or self._given_only:
             return resolve_location(op.location)
         if op.source is None:
-            around = _around(op.parent)
+            around = _op_around(op.parent)
             return op.location if around is None else self.of_op(around)
         if op.start == op.end:  # an implied module
             return FileLoc(op.source.name, 0, 0)
@@ -556,8 +563,11 @@ class Places:
         return self._place(op.source, at)
 
     def of_argument(self, argument: Value) -> Location:
-        """Return the given location, else the position of the argument's name or of its op."""
-        around = None if self._given_only else _around(argument.owner)
+        """Return the location of an argument: the written one, else the position of its name.
+
+        An argument that the text does not name has the position of the op around it.
+        """
+        around = None if self._given_only else _op_around(argument.owner)
         if argument.location is not UNKNOWN or around is None:
             return resolve_location(argument.location)
         if argument.at < 0:
@@ -573,14 +583,14 @@ class Places:
         return FileLoc(source.name, line, len(before.encode("utf-8", "surrogateescape")) + 1)
 
 
-def _around(block: object) -> Operation | None:
-    """Return the op around a block, if it has a source."""
+def _op_around(block: object) -> Operation | None:
+    """Return the op that contains a block; `None` if there is none or it has no source."""
     region = block.parent if isinstance(block, Block) else None
     op = region.parent if region is not None else None
     return op if op is not None and op.source is not None else None
 
 
 def _next(text: str, at: int) -> int:
-    """Return the start of the next token."""
+    """Return the offset of the first token in `text` at or after `at`."""
     found = _SPACE.match(text, at)
     return at if found is None else found.end()

@@ -51,7 +51,7 @@ def _int64(parser: AsmParser) -> int:
 
 
 class _Storage:
-    """A storage type such as `i8<-4:3>`: integer type, spelling and limits."""
+    """A storage type such as `i8<-4:3>`: its integer type, its text and its limits."""
 
     def __init__(self, parser: AsmParser) -> None:
         self.type, self.text = _storage_type(parser)
@@ -71,7 +71,7 @@ class _Storage:
             self.limits = low, high
 
     def check(self, parser: AsmParser, at: int) -> None:
-        """Check that the limits are in ascending order; `at` is their position."""
+        """Raise an error unless the limits are in ascending order; `at` is their offset."""
         low, high = self.limits
         if high <= low:
             parser.fail(f"illegal storage min and storage max: ({low}:{high})", at)
@@ -184,7 +184,10 @@ class _Uniform:
         parser.token("}")
 
     def _list(self) -> tuple[int, ...]:
-        """Read the list of parameters after `{`, which may be nested; return its sizes."""
+        """Read a list of scales after `{`, which may be nested.
+
+        Return the sizes of the nested lists.
+        """
         parser = self.parser
         shapes: list[tuple[int, ...] | None] = [None]
         counts = [0]

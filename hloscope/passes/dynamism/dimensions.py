@@ -86,7 +86,7 @@ def _names(functions: Sequence[Operation]) -> Iterator[str]:
 
 
 def _constants(function: Operation) -> Iterator[tuple[int, str]]:
-    """Yield (number, name) for each argument of a function that is a dimension variable."""
+    """Yield (index, name) for each argument of a function that holds a dimension variable."""
     given = function.get("arg_attrs")
     for number, each in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
         name = dict(each.entries).get("jax.global_constant") if isinstance(each, DictAttr) else None
@@ -95,7 +95,7 @@ def _constants(function: Operation) -> Iterator[tuple[int, str]]:
 
 
 def _asserted_sizes(main: Operation) -> Iterator[list[list[str]]]:
-    """Yield the argument sizes that the error message of each assertion in `main` states.
+    """Yield, for each assertion in `main`, the argument sizes that its error message states.
 
     An item has a list for each dynamic argument, with the texts of its sizes, such as `["b",
     "2*b"]`.
@@ -129,9 +129,9 @@ def _shapes(text: str) -> Iterator[list[str]]:
 def _measured_sizes(
     functions: Sequence[Operation], arguments: Sequence[Value]
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield (name, argument, dimension) for variables that are the size of an argument of `main`.
+    """Yield (name, argument, dimension) for dimension variables that are the size of an argument.
 
-    `arguments` are the arguments of `main`; argument and dimension are numbers from 0.
+    `arguments` has the arguments of `main`; argument and dimension are indices.
     """
     callees = {f.get("sym_name"): dict(_constants(f)) for f in functions}
     block = arguments[0].owner if arguments else None
@@ -145,7 +145,10 @@ def _measured_sizes(
 
 
 def _size_of(value: Value) -> tuple[Value, int] | None:
-    """Return the tensor and the dimension whose size `value` is; `None` if it is not a size."""
+    """Return the tensor and the dimension whose size `value` is.
+
+    `None` if `value` is no such size.
+    """
     owner = value.owner
     for _ in range(8):
         if isinstance(owner, Operation) and owner.name == "stablehlo.convert":
@@ -333,8 +336,8 @@ def is_assertion(op: Operation) -> bool:
     return isinstance(target, StringAttr) and target.value == TARGET.encode()
 
 
-def _problem(op: Operation) -> str:
-    """Return what is wrong with the form of an assertion; empty if it is well-formed."""
+def _form_error(op: Operation) -> str:
+    """Return an error message about the form of an assertion; empty if it is well-formed."""
     if not 1 <= len(op.operands) <= _MOST_INPUTS + 1:
         return f"expects 1 <= size(operands) <= {_MOST_INPUTS + 1}"
     if op.results:
@@ -381,8 +384,11 @@ def _wrong_specifier(message: str, count: int) -> str:
 
 
 def check_assertion(run: Run, op: Operation) -> None:
-    """Erase an assertion that holds; report an error for one that fails or is not a constant."""
-    problem = _problem(op)
+    """Erase an assertion whose condition is the constant true.
+
+    Report an error for any other one.
+    """
+    problem = _form_error(op)
     if not problem:
         condition = integer(op.operands[0])
         if condition is None:
@@ -409,9 +415,9 @@ def _failure_message(op: Operation) -> str:
 
 
 def check_assertions(run: Run) -> None:
-    """Check all assertions of a module and erase those that hold.
+    """Check and erase all assertions of a module; errors are reported to `run`.
 
-    If the option is off, all are erased unchecked.
+    If the pass option says so, all are erased unchecked.
     """
     for function in run.functions():
         for op in run.rewriter.walk(function):
@@ -447,14 +453,17 @@ _UNTERMINATED: Final = "Unterminated brace sequence. Escape with {{ for a litera
 
 
 class _Piece(NamedTuple):
-    """One piece of a message template: literal text, or the content of a pair of braces."""
+    """One piece of a message template: literal text, or a specifier, the text between braces."""
 
     text: str
     is_specifier: bool
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
-    """Yield the pieces of a message template; `{{` is a literal brace."""
+    """Yield the pieces of a message template.
+
+    `{{` is a literal brace, not the start of a specifier.
+    """
     while text:
         if not text.startswith("{"):
             plain, brace, rest = text.partition("{")

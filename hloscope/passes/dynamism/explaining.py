@@ -45,7 +45,7 @@ from hloscope.stablehlo import walk
 
 
 LONGEST: Final = 100
-"""Largest number of steps in a path from a dynamic value to its cause."""
+"""Maximum number of steps in a path from a dynamic value to its cause."""
 
 
 class Link(NamedTuple):
@@ -79,12 +79,12 @@ class Explanation(NamedTuple):
 
     Attributes:
         value: The dynamic value.
-        way: The path, from the value itself to the cause.
+        path: The path, from the value itself to the cause.
         origin: The cause.
     """
 
     value: Value
-    way: tuple[Link, ...]
+    path: tuple[Link, ...]
     origin: Origin
 
 
@@ -123,7 +123,7 @@ def explain(tree: Operation) -> list[Explanation]:
     ...   %0 = stablehlo.abs %a : tensor<?xf32>
     ...   return %0 : tensor<?xf32>
     ... }'''
-    >>> [(len(e.way), e.origin.kind) for e in explain(parse_stablehlo(text).tree)]
+    >>> [(len(e.path), e.origin.kind) for e in explain(parse_stablehlo(text).tree)]
     [(1, 'argument'), (2, 'argument')]
     """
     explainer = _Explainer(tree)
@@ -131,7 +131,7 @@ def explain(tree: Operation) -> list[Explanation]:
 
 
 class _Step(NamedTuple):
-    """One edge of a path: to the value that makes a size unknown, or to the cause at the end."""
+    """One step of a path: why a size is unknown, and the value it depends on, or the cause."""
 
     why: str
     to: Value | None
@@ -158,7 +158,7 @@ class _Explainer:
 
     def of(self, value: Value) -> Explanation:
         """Return the path from a dynamic value to the cause."""
-        way: list[Link] = []
+        path: list[Link] = []
         seen: set[Value] = set()
         at = value
         while True:
@@ -166,12 +166,12 @@ class _Explainer:
             step = self._steps.get(at)
             if step is None:
                 step = self._steps[at] = self._step(at)
-            way.append(Link(at, step.why))
+            path.append(Link(at, step.why))
             seen.add(at)
             # A value that is reached again carries its size around a loop.
-            if step.to is None or step.to in seen or len(way) >= LONGEST:
+            if step.to is None or step.to in seen or len(path) >= LONGEST:
                 origin = step.origin or Origin("loop", _OF_LOOPS)
-                return Explanation(value, tuple(way), origin)
+                return Explanation(value, tuple(path), origin)
             at = step.to
 
     # -------------------------------------------------------------------------------- one step
@@ -218,10 +218,10 @@ class _Explainer:
         return _Step("", None, Origin("argument", remedy))
 
     def _fixed_by_reader(self, value: Value) -> _Step | None:
-        """Return the end of the path if a user keeps the dynamic type of a value of static type.
+        """Return the end of the path, if a user keeps the dynamic type of a value of static type.
 
-        Refinement wraps an argument for users in dialects that it does not support. `None` if there
-        is no such user.
+        Refinement wraps an argument for users in dialects that it does not support. The result is
+        `None` if there is no such user.
         """
         if is_dynamic(value.type):
             return None
@@ -344,7 +344,7 @@ _FIRST_SHAPE: Final = {
 _SUMMARIES: Final = frozenset(
     f"stablehlo.{name}" for name in ("reduce", "gather", "scatter", "sort", "dot_general", "infeed")
 )
-"""Ops whose results depend on tensor elements: a size computed by them ends the path as `data`."""
+"""Ops whose results depend on tensor elements: a size that they compute ends the path as `data`."""
 _SPECIAL: Final[dict[str, Callable[[_Explainer, Operation, Value], _Step | None]]] = {
     "func.call": _Explainer._of_call,
     "stablehlo.case": _Explainer._of_branches,
@@ -375,15 +375,16 @@ _DECLARED: Final = "declare the result sizes of `{}`: they do not follow from it
 
 _POLYMORPHIC: Final = "jax.uses_shape_polymorphism"
 _BEFORE: Final = "inline,cse,stablehlo-ext-chlo-recompose-ops,symbol-dce"
-"""Passes that XLA runs on a program of symbolic sizes before refinement."""
+"""Text of the passes that XLA runs on a program of symbolic sizes before refinement."""
 
 
 def with_arguments(
     tree: Operation, given: str | Sequence[Any] | None
 ) -> tuple[Operation, list[Type]]:
-    """Return the program after a request, and the types of all arguments.
+    """Return the program for requested arguments, and the types of all its arguments.
 
-    In the program, an argument given as a number is replaced by a constant.
+    `given` has a type, its text, an object with a shape, or a number for each argument. The uses of
+    an argument given as a number are replaced by a constant.
 
     Raises:
         ParseError: A text is not a type.
@@ -421,9 +422,10 @@ def _number(each: Any) -> int | None:
 
 
 def _type(each: Any, declared: Type) -> Type:
-    """Return the argument type that a request names: a type, its text, or an object with a shape.
+    """Return the type that the request `each` for one argument means.
 
-    `None`, `_` and an empty text stand for the declared type.
+    It is a type, its text, or an object with a shape. `None`, `_` and an empty text mean the
+    declared type.
 
     Raises:
         ParseError: The request is not a type.
@@ -447,7 +449,7 @@ def _type(each: Any, declared: Type) -> Type:
 def _with_values(tree: Operation, values: dict[int, int]) -> Operation:
     """Return the program with the uses of some arguments replaced by constants.
 
-    `values` has the integer by argument number.
+    `values` has the integer of each such argument, by the argument's index.
     """
     rewriter = Rewriter(tree)
     function = entry_of(rewriter.module)
@@ -464,7 +466,7 @@ def _with_values(tree: Operation, values: dict[int, int]) -> Operation:
 
 
 def with_entry(tree: Operation, name: str) -> Operation | None:
-    """Return the program with another function as entry; `None` if no function has the name.
+    """Return the program with function `name` as its entry; `None` if no function has the name.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> one, other = "func.func @main() { return }", "func.func private @f() { return }"
@@ -485,7 +487,7 @@ def with_entry(tree: Operation, name: str) -> Operation | None:
 
 
 def _has_name(operation: Operation, name: str) -> bool:
-    """Is the operation the function of this name?"""
+    """Is the operation the function named `name`?"""
     return operation.name == "func.func" and operation.get("sym_name") == StringAttr(name.encode())
 
 

@@ -63,7 +63,10 @@ _ALLOWED: Final = frozenset(["call_target_name", _ATTRIBUTES, "mhlo.version"])
 
 
 def _represented_op(op: Operation) -> tuple[str, DictAttr] | None:
-    """Return the name and attributes of the CHLO op that a custom call or composite represents."""
+    """Return the name and attributes of the CHLO op that a custom call or composite stands for.
+
+    The result is `None` if it stands for none.
+    """
     if op.name == "stablehlo.composite":
         return _composed(op)
     name, given = _chlo_name(op), op.get(_ATTRIBUTES)
@@ -73,7 +76,10 @@ def _represented_op(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _composed(op: Operation) -> tuple[str, DictAttr] | None:
-    """Return the name and attributes of the CHLO op that a composite stands for, by its name."""
+    """Return the name and attributes of the CHLO op that a composite stands for by its name.
+
+    The result is `None` for any other composite.
+    """
     named = op.get("name")
     given = op.get("composite_attributes") or DictAttr(())
     if not isinstance(named, StringAttr) or not isinstance(given, DictAttr):
@@ -84,7 +90,10 @@ def _composed(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _chlo_name(op: Operation) -> str:
-    """Return the name of the CHLO op that a custom call represents; empty if it represents none."""
+    """Return the name of the CHLO op that a custom call stands for.
+
+    Empty for any other custom call.
+    """
     target = op.get("call_target_name")
     if op.name != "stablehlo.custom_call" or not isinstance(target, StringAttr):
         return ""
@@ -99,7 +108,7 @@ def _chlo_name(op: Operation) -> str:
 
 
 def recompose(run: Run) -> None:
-    """Replace custom calls and composites by the CHLO ops that they represent."""
+    """Replace each custom call or composite that stands for a CHLO op by that op."""
     for function in run.functions():
         for op in run.rewriter.walk(function):
             found = _represented_op(op)
@@ -118,7 +127,7 @@ def recompose(run: Run) -> None:
 
 
 def dynamic_ops(run: Run) -> Iterator[Operation]:
-    """Yield the ops with a result, or a block argument in a region, of dynamic sizes."""
+    """Yield the ops with dynamic sizes in a result type, or in a block argument of a region."""
     for op in run.rewriter.walk():
         values = [*op.results]
         for block in op.blocks:
@@ -134,7 +143,7 @@ def _is_dynamic(type: Type) -> bool:
 
 
 def validate(run: Run) -> None:
-    """Report an error for each dynamic op; if there is none, for each remaining assertion."""
+    """Report an error for each dynamic op; if there is none, for each assertion that is left."""
     for op in dynamic_ops(run):
         run.error(op, "has dynamic shapes")
     if run.failed:
@@ -206,8 +215,8 @@ CANONICALIZE: Final = Patterns()
 """Patterns for custom calls that `canonicalize-dynamism` tries in addition to its own."""
 
 
-def _is(op: Operation, target: str, *more: str) -> bool:
-    """Is the op a custom call of `target` without attributes other than defaults and `more`?
+def _is_call_of(op: Operation, target: str, *more: str) -> bool:
+    """Is the op a custom call of `target` with only default attributes and those in `more`?
 
     Attributes that are empty arrays are allowed.
     """
@@ -223,7 +232,10 @@ def _is(op: Operation, target: str, *more: str) -> bool:
 
 
 def _callee(op: Operation) -> str:
-    """Return the name of the only function that a custom call names; empty unless there is one."""
+    """Return the name of the function that a custom call names.
+
+    Empty unless it names exactly one.
+    """
     given = op.get("called_computations")
     if isinstance(given, ArrayAttr) and len(given.elements) == 1:
         symbol = given.elements[0]
@@ -236,7 +248,8 @@ def _callee(op: Operation) -> str:
 def unwrap(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a wrapper call by its operand if the operand still has dynamic sizes.
 
-    Upstream refuses dynamic sizes here: it refines arguments to static sizes only.
+    A wrapper call keeps the old type of a refined argument. Upstream refuses dynamic sizes here: it
+    refines arguments to static sizes only.
     """
     if op.get("call_target_name") != StringAttr(WRAPPER.encode()) or len(op.operands) != 2:
         return False
@@ -278,7 +291,7 @@ def known_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 
 class _Windows(NamedTuple):
-    """Operands and attributes of the static `reduce_window` that equals a dynamic one."""
+    """The static `reduce_window` that equals a dynamic one: its operands and attributes."""
 
     operands: tuple[Value, ...]
     properties: dict[str, Attribute]
@@ -290,10 +303,12 @@ _VECTORS: Final = ("window_dimensions", "window_strides", "base_dilations", "win
 def _windows(op: Operation) -> _Windows | None:
     """Return the static form of a dynamic `reduce_window`.
 
+    `None` unless all its amounts are constants.
+
     `None` unless all amounts are constants.
     """
     count = len(op.results)
-    if not _is(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
+    if not _is_call_of(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
         return None
     if not count or len(op.operands) != 2 * count + 5:
         return None
@@ -376,7 +391,7 @@ def _region_of(function: Operation) -> Region | None:
 
 
 def _random_sizes(op: Operation) -> Dims | None:
-    if not _is(op, _RANDOM, "rng_algorithm"):
+    if not _is_call_of(op, _RANDOM, "rng_algorithm"):
         return None
     if len(op.operands) != 2 or len(op.results) != 2 or op.get("rng_algorithm") is None:
         return None
@@ -403,7 +418,7 @@ def static_random(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _top_k(op: Operation) -> int | None:
-    if not _is(op, _TOP_K) or len(op.operands) != 2 or len(op.results) != 2:
+    if not _is_call_of(op, _TOP_K) or len(op.operands) != 2 or len(op.results) != 2:
         return None
     return integer(op.operands[1])
 
@@ -433,7 +448,7 @@ def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a dynamic `ApproxTopK` call by a static one with `k` in its configuration."""
     config = op.get("mhlo.backend_config")
     more = ("called_computations", "mhlo.backend_config")
-    if not _is(op, _APPROX_TOP_K, *more) or not isinstance(config, DictAttr):
+    if not _is_call_of(op, _APPROX_TOP_K, *more) or not isinstance(config, DictAttr):
         return False
     entries, count = dict(config.entries), len(op.results)
     dim = entries.get("reduction_dim")

@@ -44,7 +44,7 @@ from hloscope.passes.dynamism.values import (
 from hloscope.passes.folding import INDEX_FOLDS, SHAPE_FOLDS
 from hloscope.passes.framework import GreedyDriver, Option, Pass, PostponedError, Run
 from hloscope.passes.pipeline import cut
-from hloscope.passes.regions import is_quiet, is_terminator
+from hloscope.passes.regions import is_effect_free, is_terminator
 from hloscope.passes.rewriting import Chooser, Pattern, Rewriter
 from hloscope.support.walks import reached
 
@@ -61,16 +61,16 @@ ITERATIONS: Final = 2
 
 
 class _Frame(NamedTuple):
-    """A function on the stack of unfinished refinements, with the greedy driver of its patterns."""
+    """A function whose refinement is not finished, with the greedy driver of its patterns."""
 
     function: Operation
     driver: GreedyDriver
 
 
 class Refinement:
-    """The refinement of a module: types of arguments are propagated through functions and calls.
+    """Refinement of a module: types of arguments are propagated through functions and calls.
 
-    It records the key by which each function is refined, and a stack of unfinished functions.
+    It stores the key of each refined function, and a stack of functions that are not finished.
     """
 
     def __init__(self, run: Run, more: Iterable[Pattern] = ()) -> None:
@@ -81,9 +81,9 @@ class Refinement:
         self._known: Final[dict[Operation, Key]] = {}
         self._stack: list[_Frame] = []
         self._inferred: Final[dict[Operation, list[Type]]] = {}
-        """By op with regions, the types for which it was inferred last."""
+        """Types that were last inferred for an op with regions, by the op."""
         self._waiting: Final[set[Operation]] = set()
-        """Functions on the stack."""
+        """Functions on the stack, whose refinement is not finished."""
         self._chooser: Final = Chooser(
             [
                 *SHAPES,
@@ -141,7 +141,7 @@ class Refinement:
         return True
 
     def _replace_sizes(self, key: Key) -> bool:
-        """Replace arguments of constant size by constants, and remove them.
+        """Replace the integer arguments whose values the key has by constants, and remove them.
 
         Return false after an error.
         """
@@ -165,9 +165,9 @@ class Refinement:
         return True
 
     def _is_refined(self, key: Key) -> bool | None:
-        """Has the function of this key been refined for it?
+        """Is the function of `key` already refined for this key?
 
-        `None`, with an error, if it was refined for another key or is unfinished (recursion).
+        `None`, with an error, if it was refined for another key or is not finished (recursion).
         """
         known = self._known.get(key.function)
         if known is None:
@@ -291,7 +291,7 @@ def _integers(value: Value) -> DenseAttr | None:
 def remove_arguments(
     rewriter: Rewriter, function: Operation, body: Block, which: Sequence[int]
 ) -> None:
-    """Remove the unused arguments `which` (numbers from 0) of a function.
+    """Remove the arguments of a function whose indices are `which`; they must be unused.
 
     Their types and attributes are removed, too.
     """
@@ -305,7 +305,7 @@ def remove_arguments(
 
 
 def _drop_attributes(rewriter: Rewriter, op: Operation, which: Sequence[int]) -> None:
-    """Remove the attributes of the arguments `which` (numbers from 0) of a function or call."""
+    """Remove the attributes of the arguments whose indices are `which` from a function or call."""
     given = op.properties.get("arg_attrs")
     if isinstance(given, ArrayAttr):
         kept = tuple([each for k, each in enumerate(given.elements) if k not in which])
@@ -350,7 +350,7 @@ def sizes_attribute(sizes: Sequence[int | None]) -> DenseAttr:
 
 
 def why_not(old: Type, new: Type) -> str:
-    """Return why `new` is not a refinement of `old`; the empty text if it is one.
+    """Return why `new` is not a refinement of `old`; an empty text if it is one.
 
     >>> why_not(parse_type("tensor<2xf32>"), parse_type("tensor<2x3xf32>"))
     'rank must match operand rank'
@@ -403,7 +403,7 @@ def refine_arguments(
 
 
 def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> None:
-    """Set an argument's type; users that need the old type read a wrapper call before `front`."""
+    """Set an argument's type; users that need the old one read a custom call before `front`."""
     assert isinstance(type, TensorType)
     sizes = sizes_attribute(type.sizes)
     shape = rewriter.constant(sizes, TensorType(S64, (type.rank,)), before=front)
@@ -424,10 +424,10 @@ def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> 
 
 
 def read_types(run: Run, texts: Sequence[str | Type]) -> list[Type] | None:
-    """Return types in the order of `texts`; texts are parsed, and types are returned unchanged.
+    """Return types in the order of `texts`; a text is parsed, a type is returned unchanged.
 
-    If a text is no type, or a type of an unregistered dialect, the result is `None`: errors are
-    added to `run.diagnostics`, and `run.failed` is set.
+    If a text is not a type, or is a type of an unregistered dialect, the result is `None`: errors
+    are added to `run.diagnostics`, and `run.failed` is set.
     """
     types: list[Type] = []
     for text in texts:
@@ -503,7 +503,7 @@ REFINE_ARGUMENTS: Final = Pass(
 
 
 class Key(Struct, frozen=True):
-    """The arguments for which a function is refined.
+    """A function with the arguments for which it is refined.
 
     Attributes:
         function: The function.
@@ -529,9 +529,9 @@ class Key(Struct, frozen=True):
 
 
 def key_of(call: Operation, function: Operation) -> Key:
-    """Return the key for which a call requests its function to be refined.
+    """Return the key with which a call requests the refinement of `function`.
 
-    The arguments of the call are leading tokens, then constants, then all others.
+    The arguments of the call are tokens first, then constants, then all others.
     """
     values = call.operands
     tokens = next(
@@ -585,7 +585,7 @@ _CALL: Final = "func.call"
 
 
 def _own_effects(function: Operation) -> tuple[bool, set[str]]:
-    """Return whether a function's own ops, calls excepted, have no effects; and what it calls."""
+    """Return whether no op of a function but calls has an effect, and the names of its callees."""
     callees: set[str] = set()
     quiet = any(region.blocks for region in function.regions)
     work = [function]
@@ -593,7 +593,7 @@ def _own_effects(function: Operation) -> tuple[bool, set[str]]:
         for op in each.inside:
             if op.name == _CALL:
                 callees.add(callee_name(op))
-            elif not (is_quiet(op) or is_terminator(op)):
+            elif not (is_effect_free(op) or is_terminator(op)):
                 quiet = False
             if op.regions:
                 work.append(op)

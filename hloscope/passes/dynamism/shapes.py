@@ -79,9 +79,9 @@ def _group_size(rewriter: Rewriter, op: Operation) -> int | None:
 def _collective(
     rewriter: Rewriter, op: Operation, name: str
 ) -> tuple[list[int | None], int, int] | None:
-    """Return the operand's sizes, the dimension in the attribute `name`, and the group size.
+    """Return the operand's sizes, the dimension in attribute `name`, and the replica group size.
 
-    `None` if one of them is unknown.
+    The result is `None` if one of them is unknown.
     """
     if len(op.operands) != 1:
         return None
@@ -172,7 +172,10 @@ def refine_by_static_form(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def refine_by_form(rewriter: Rewriter, op: Operation, form: Form) -> bool:
-    """Refine the results of `op` to those inferred for the static op `form`; has a type changed?"""
+    """Refine the results of `op` to those inferred for its static form.
+
+    Return whether a type changed.
+    """
     try:
         draft = made(form.name, form.operands, form.properties)
     except HloscopeError:
@@ -203,7 +206,7 @@ _SIZES: Final = {
     "stablehlo.dynamic_reshape": 1,
     "stablehlo.rng": 2,
 }
-"""Index of the operand with the sizes of the result, by op name."""
+"""Index of the operand whose elements are the sizes of the result, by op name."""
 
 
 @SHAPES.on(*_SIZES)
@@ -230,7 +233,7 @@ def refine_while(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.return")
 def update_region(rewriter: Rewriter, op: Operation) -> bool:
-    """Make the driver visit an `if` or `case` whose branch returns more specific types."""
+    """Make the driver visit an `if` or `case` again if a branch returns more specific types."""
     region = op.parent.parent if op.parent is not None else None
     parent = region.parent if region is not None else None
     if parent is None or parent.name not in ("stablehlo.if", "stablehlo.case"):
@@ -245,9 +248,10 @@ def update_region(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("func.return")
 def update_function_type(rewriter: Rewriter, op: Operation) -> bool:
-    """Make a function return the operands of casts, instead of casts from more specific types.
+    """Return the operands of casts from a function, in place of the results of casts.
 
-    The result types of the function become those of the returned values.
+    The casts are from more specific types. The function's result types become those of the returned
+    values.
     """
     casts = {
         cast: source
@@ -285,7 +289,7 @@ INFERRED: Final = tuple(
         and {"infer", "compatible"} & {*definition.traits}
     )
 )
-"""Ops whose result types are inferred."""
+"""Names of the ops whose result types are inferred."""
 
 
 def refine_inferred(rewriter: Rewriter, op: Operation) -> bool:
@@ -297,7 +301,7 @@ def refine_inferred(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _is_settled(type: Type) -> bool:
-    """Is the type a tensor of static shape, which cannot be refined further?"""
+    """Is the type a tensor of static shape, so that it cannot be refined further?"""
     return isinstance(type, TensorType) and type.is_static
 
 
@@ -387,7 +391,10 @@ STATIC: Final[dict[str, Static]] = {
     "stablehlo.dynamic_pad": pad,
     "stablehlo.real_dynamic_slice": slice_of,
 }
-"""Function that returns the static form of a dynamic op, by op name; `None` if not constant."""
+"""Function that returns the static form of a dynamic op, by op name.
+
+Its result is `None` if amounts are not constant.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -467,7 +474,7 @@ def reshape(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.real_dynamic_slice")
 def slice_side_by_side(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace `real_dynamic_slice` by `dynamic_slice` if limits are starts plus constants."""
+    """Replace `real_dynamic_slice` by `dynamic_slice` if its limits are starts plus constants."""
     sizes = slice_sizes(op)
     if sizes is None:
         return False
@@ -489,7 +496,7 @@ def slice_side_by_side(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on(*STATIC)
 def static_form(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace a dynamic op by its static form if all dynamic amounts are constants."""
+    """Replace a dynamic op by its static form if its amounts, such as padding, are constants."""
     form = STATIC[op.name](op)
     if form is None:
         return False
@@ -505,9 +512,9 @@ def _replace_by(
     *,
     keeps: bool = False,
 ) -> bool:
-    """Replace an op by an op `name` with the same result types; return true.
+    """Replace an op by a new op `name` with the same result types; return true.
 
-    With `keeps`, the discardable attributes are copied.
+    With `keeps`, discardable attributes are copied.
     """
     new = rewriter.create(
         name,
@@ -522,7 +529,10 @@ def _replace_by(
 
 
 def canonicalize(run: Run, more: Iterable[Pattern] = ()) -> None:
-    """Replace dynamic ops of a module by static ones; `more` are additional patterns."""
+    """Replace dynamic ops of a module by static ones.
+
+    `more` has patterns in addition to `PATTERNS`.
+    """
     own = Pattern("drop_shape_operands", ("stablehlo.custom_call",), custom_call(run))
     chooser = Chooser([own, *PATTERNS, *more, *INDEX_FOLDS])
     for function in run.functions():

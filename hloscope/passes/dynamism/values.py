@@ -1,4 +1,4 @@
-"""Refinement of a value: its type becomes more specific, by an inferred type."""
+"""Refinement of a value: its type is replaced by a more specific one."""
 
 from __future__ import annotations
 
@@ -49,13 +49,18 @@ CAST: Final = "builtin.unrealized_conversion_cast"
 _READY_DIALECTS: Final = frozenset(["stablehlo", "chlo", "sdy"])
 _READY: Final = frozenset(["func.return", "func.call"])
 READY_MARK: Final = "hloscope.ready"
-"""Attribute of ops outside StableHLO, CHLO and Shardy that accept operands of refined types."""
+"""Name of an attribute of ops outside StableHLO, CHLO and Shardy.
+
+Ops with it accept operands of refined types.
+"""
 _NO_SIZE: Final = -(1 << 63)
 _LARGEST_SIZE: Final = (1 << 63) - 1
 
 
 def most_specific(a: Type, b: Type) -> Type | None:
-    """Return the type that has all sizes known in `a` or in `b`; `None` if they contradict.
+    """Return the type that has each size known in `a` or in `b`.
+
+    `None` if the types contradict each other.
 
     >>> from hloscope.mlir import parse_type, type_text
     >>> found = most_specific(parse_type("tensor<2x?xf32>"), parse_type("tensor<?x3xf32>"))
@@ -84,7 +89,10 @@ def _of_tuples(a: TupleType, b: TupleType) -> TupleType | None:
 
 
 def _of_tensors(a: TensorType, b: TensorType) -> TensorType | None:
-    """Return the type with all sizes known in `a` or `b`; `None` if sizes or bounds differ."""
+    """Return the tensor type that has each size known in `a` or `b`.
+
+    `None` if sizes or bounds differ.
+    """
     if a.rank != b.rank or a.element != b.element:
         return None
     sizes: list[int | None] = []
@@ -113,10 +121,11 @@ def sized(element: ElementType, sizes: Sizes) -> TensorType:
 def refine_values(
     rewriter: Rewriter, op: Operation, values: Sequence[Value], types: Sequence[Type]
 ) -> bool:
-    """Refine each value's type with the one in `types`; return whether a type changed.
+    """Refine the type of each value with the one in `types`; return whether a type changed.
 
-    `op` is the operation that defines the values. Operands of `func.return` keep the old type: they
-    read a cast after `op`. A value stays unchanged if one of its users may not accept another type.
+    `op` is the operation that defines the values. Operands of `func.return` keep their old type:
+    they read a cast after `op`. A value stays unchanged if one of its users may not accept another
+    type.
     """
     if len(values) != len(types):
         return False
@@ -139,7 +148,7 @@ def refine_values(
 
 
 def _is_too_large(type: Type) -> bool:
-    """Does the type have a size of more than 63 bits?"""
+    """Does the type have a size that needs more than 63 bits?"""
     return isinstance(type, TensorType) and any(size > _LARGEST_SIZE for size in type.sizes if size)
 
 
@@ -175,10 +184,10 @@ def refine_results(rewriter: Rewriter, op: Operation, types: Sequence[Type]) -> 
 
 
 def refine_shapes(rewriter: Rewriter, op: Operation, shapes: Sequence[Sizes]) -> bool:
-    """Refine the sizes of an op's results to `shapes`; has a type changed?
+    """Refine the sizes of an op's results to `shapes`; return whether a type changed.
 
-    There is one shape for each tensor, with tuples flattened. Nothing changes if sizes contradict
-    the declared ones, or if a result has bounds.
+    There is one shape for each tensor, with tuples flattened. Nothing changes if a size contradicts
+    the declared one, or if a result has bounds.
     """
     flat = flattened([value.type for value in op.results])
     if len(flat) != len(shapes):
@@ -232,7 +241,7 @@ def _like(type: Type, parts: Iterator[Type]) -> Type:
 S64: Final = ELEMENT_TYPES["s64"]
 _CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant"])
 _MOST_ELEMENTS: Final = 1 << 12
-"""Largest number of elements of an integer constant that `ints` reads; a larger one is unknown."""
+"""Maximum number of elements of a constant that `ints` reads."""
 
 
 def literal_of(value: Value) -> DenseAttr | None:
@@ -328,10 +337,10 @@ SHAPE_OPERANDS = "indices_of_shape_operands"
 
 
 def shape_operands(op: Operation, run: Run) -> list[Value] | None:
-    """Return the operands of a custom call with the sizes of its results.
+    """Return the operands of a custom call that have the sizes of its results.
 
-    There is one operand for each tensor of the results. `None` if the attribute that names them is
-    missing or invalid; an invalid one is reported as an error.
+    There is one operand for each tensor of the results. The result is `None` if the attribute that
+    names them is missing or invalid; an invalid one is reported as an error.
     """
     given = op.get(SHAPE_OPERANDS)
     if given is None:
@@ -379,9 +388,9 @@ def _numbers(given: DenseAttr) -> Dims:
 
 
 def shapes_of(op: Operation, run: Run) -> list[Dims] | None:
-    """Return the sizes of a custom call's results, from its shape operands.
+    """Return the sizes of the tensors in a custom call's results, from its shape operands.
 
-    `None` unless the operands are constants that fit the results.
+    The result is `None` unless the operands are constants that fit the results.
     """
     operands = shape_operands(op, run)
     if operands is None:
@@ -429,9 +438,9 @@ def name_of(function: Operation) -> str:
 
 
 def target_of(run: Run) -> Operation | None:
-    """Return the entry function: the only one, or `main`; `None`, and the run fails, without one.
+    """Return the entry function: the only function, or `main`.
 
-    The run also fails if the function has several blocks.
+    If there is none, or if it has several blocks, the result is `None` and the run fails.
     """
     functions = [*run.functions()]
     if not functions:

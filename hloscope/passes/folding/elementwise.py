@@ -1,4 +1,4 @@
-"""Folds that the interpreter computes: element-wise ops, and data movement."""
+"""Folds whose values the interpreter computes: element-wise ops, and data movement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from hloscope.support.arrays import np
 
 
 Guard = Callable[[Sequence[Any], TensorType], bool]
-"""Function that decides whether operand arrays may be folded to a result type."""
+"""Function that returns whether operand arrays may be folded to a result type."""
 
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 _FLOATS: Final = ("float",)
@@ -108,9 +108,9 @@ def _fold(row: _Row) -> LimitedRewrite:
 
 
 def _passes(guard: Guard | None, given: Sequence[Known], type: TensorType, limits: Limits) -> bool:
-    """Return whether the guard, if there is one, accepts the operands.
+    """Return whether `guard`, if there is one, accepts the operands' values.
 
-    A splat counts as one element.
+    A splat is passed as one element.
     """
     if guard is None:
         return True
@@ -128,9 +128,9 @@ def _folds(rows: Sequence[_Row]) -> LimitedRewrites:
 
 
 SHAPE_ELEMENTWISE: Final = _folds(_SHAPE_ROWS)
-"""Elementwise folds for passes that need only sizes; the folder has them, too."""
+"""Folds of element-wise ops that passes over sizes need; the folder has them, too."""
 ELEMENTWISE: Final = _folds(_OTHER_ROWS)
-"""Elementwise folds of the folder that are not in `SHAPE_ELEMENTWISE`."""
+"""Folds of element-wise ops that only the folder has."""
 
 
 @SHAPE_ELEMENTWISE.on("stablehlo.compare")
@@ -154,7 +154,10 @@ _KINDS: Final = {"SIGNED": "signed", "UNSIGNED": "unsigned"}
 
 
 def _as_kind(known: Known, kind: str) -> Known:
-    """Return a constant of integers with the same bits, as `signed` or `unsigned` integers."""
+    """Return a constant of integers with the same bits, as integers of another kind.
+
+    `kind` is `signed` or `unsigned`.
+    """
     element = known.type.element
     if element.kind == kind or element.kind not in _KINDS.values():
         return known
@@ -180,7 +183,7 @@ def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
 
 
 def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
-    """Is every number of the first array finite, not -0, and within `type` after truncation?"""
+    """Is every number of the first array finite, not -0, and in range of `type` if truncated?"""
     numbers = arrays[0].astype(np.float64)
     bits, signed = type.element.bits, type.element.kind == "signed"
     # Bounds are powers of two, so that they are exact in `f64`.
@@ -214,13 +217,16 @@ def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
 
 
 SHAPE_ARRANGING: Final = LimitedRewrites()
-"""Folds of data movement for passes that need only sizes; the folder has them, too."""
+"""Folds of data movement that passes over sizes need; the folder has them, too."""
 ARRANGING: Final = LimitedRewrites()
 """Folds of data movement that only the folder has."""
 
 
 def _is_folded_type(element: ElementType, limits: Limits) -> bool:
-    """Does the folder fold data movement of this element type: as `limits` say, or complex?"""
+    """Is data movement of this element type folded?
+
+    It is if `limits` say so, or if the type is complex.
+    """
     return limits.folds(element) or element.kind == "complex"
 
 
@@ -272,7 +278,7 @@ def _count(type: TensorType) -> int | None:
 
 @SHAPE_ARRANGING.on("stablehlo.dynamic_slice")
 def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold `dynamic_slice` of a splat, whatever the start indices are."""
+    """Fold `dynamic_slice` of a splat, for any start indices."""
     return _fold_splat(rewriter, operation, limits)
 
 
@@ -371,7 +377,7 @@ def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
 
 
 def _reverses_something(type: TensorType, dimensions: tuple[int, ...]) -> bool:
-    """Do dimensions that are reversed have more than one element, so that an element moves?"""
+    """Does one of the reversed dimensions have more than one element, so that an element moves?"""
     return type.num_elements > 0 and any(
         0 <= d < type.rank and type.sizes[d] != 1 for d in dimensions
     )
@@ -406,7 +412,7 @@ def _fold_movement(
 
 
 def constants(operation: Operation, limits: Limits) -> list[Known] | None:
-    """Return the constants that are the operands; `None` if an operand is not a constant."""
+    """Return the constants that define the operands; `None` if an operand is not a constant."""
     found = []
     for value in operation.operands:
         known = limits.known(value)

@@ -17,7 +17,7 @@ from hloscope.passes.folding.elementwise import (
 from hloscope.passes.folding.index import INDEX_FOLDS, SIZES
 from hloscope.passes.framework import Option, Pass, Run
 from hloscope.passes.reading import FOLD_ELEMENTS, LimitedRewrites, Limits, integers_of, tensor_of
-from hloscope.passes.regions import is_quiet
+from hloscope.passes.regions import is_effect_free
 from hloscope.passes.rewriting import Patterns, Rewriter
 
 # --------------------------------------------------------------------------------------------------
@@ -56,7 +56,10 @@ def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) 
 def _known_branch(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> tuple[Block, Operation] | None:
-    """Return block and terminator of the branch of a constant index; `None` if not inlinable."""
+    """Return block and terminator of the branch that a constant index selects.
+
+    `None` if it cannot be inlined.
+    """
     known = limits.known(operation.operands[0]) if operation.operands else None
     if known is None or not known.is_splat or not rewriter.is_used(operation):
         return None
@@ -135,7 +138,7 @@ def _declares_effects(operation: Operation) -> bool:
     name = operation.name
     if not name.startswith("stablehlo.") or name not in DEFINITIONS:
         return False
-    return "terminator" not in DEFINITIONS[name].traits and not is_quiet(operation)
+    return "terminator" not in DEFINITIONS[name].traits and not is_effect_free(operation)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -153,7 +156,7 @@ REDUCTION: Final = LimitedRewrites()
 def body_of(operation: Operation, region: int = 0) -> tuple[Block, Operation] | None:
     """Return the only block of a region and its `return`; `None` for a region of another form.
 
-    `region` is the number of the region.
+    `region` is the index of the region.
     """
     if len(operation.regions) <= region or len(operation.regions[region].blocks) != 1:
         return None
@@ -163,7 +166,7 @@ def body_of(operation: Operation, region: int = 0) -> tuple[Block, Operation] | 
 
 
 def _reduces_something(operation: Operation) -> bool:
-    """Does every result of the `reduce` combine at least one element with the initial value?"""
+    """Does each result of the `reduce` combine at least one element with the initial value?"""
     half, dimensions = len(operation.results), integers_of(operation, "dimensions")
     if dimensions is None or not half or len(operation.operands) != 2 * half:
         return False
@@ -266,10 +269,13 @@ def lower_splats_into_reduce(rewriter: Rewriter, operation: Operation, limits: L
 
 
 SHAPE_FOLDS: Final = SHAPE_ELEMENTWISE + SHAPE_ARRANGING + SIZES
-"""Folds that passes over sizes share; `SHAPE_FOLDS(None, optimize_float=False)` are patterns."""
+"""Folds that passes over sizes share.
+
+Called as `SHAPE_FOLDS(None, optimize_float=False)` it returns patterns.
+"""
 
 FOLDS: Final[LimitedRewrites] = SHAPE_FOLDS + ELEMENTWISE + ARRANGING + REDUCTION + CONTROL
-"""All folds that are valid without assumptions about effects."""
+"""All folds that are valid if calls and unknown ops may have undeclared effects."""
 
 
 def as_bool(text: str) -> bool:
@@ -294,7 +300,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     ),
     "optimize-float": Option(default=True, help="Fold floats, too.", read=as_bool),
 }
-"""Options of the folder by name; passes that include its patterns have them, too."""
+"""Options of the folder by name; passes that include its patterns have these options, too."""
 
 
 def fold_patterns(options: Mapping[str, Any]) -> Patterns:

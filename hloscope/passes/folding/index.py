@@ -1,4 +1,4 @@
-"""Folds of integers that are sizes: ops of `arith`, `tensor` and `builtin`, and size ops."""
+"""Folds of integers that stand for sizes: ops of `arith`, `tensor` and `builtin`, and size ops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INDEX_FOLDS: Final = Patterns()
 _CAST: Final = "builtin.unrealized_conversion_cast"
 _CONSTANTS: Final = frozenset(["arith.constant", "stablehlo.constant"])
 _MOST: Final = 1 << 12
-"""Largest number of elements of a constant that is folded or read; lists of sizes are short."""
+"""Maximum number of elements of a constant that is folded or read; lists of sizes are short."""
 
 
 def _bits(type: Type) -> int:
@@ -49,7 +49,7 @@ def _wrapped(number: int, bits: int) -> int:
 
 
 def known_integers(value: Value) -> Dims | None:
-    """Return the integers of a constant in row-major order; `None` if the value is no constant.
+    """Return the integers of a constant in row-major order; `None` if `value` is not a constant.
 
     The bits are read as signed numbers.
     """
@@ -82,9 +82,9 @@ def _is_all(value: Value, number: int) -> bool:
 
 
 def _attribute(numbers: Sequence[int], type: Type) -> Attribute | None:
-    """Return the constant attribute of these integers.
+    """Return the attribute `value` of a constant of these integers.
 
-    `None` unless `type` is a static integer type.
+    The result is `None` unless `type` is a static integer type.
     """
     bits = _bits(type)
     if not bits:
@@ -101,7 +101,7 @@ def _attribute(numbers: Sequence[int], type: Type) -> Attribute | None:
 
 
 def fold_integers(rewriter: Rewriter, op: Operation, numbers: Sequence[int]) -> bool:
-    """Replace an op by a constant of integers, in row-major order.
+    """Replace an op by a constant of integers, which are in row-major order.
 
     Return false if the op's result has no static integer type. The driver moves the constant to the
     front in its next iteration, as in MLIR.
@@ -151,7 +151,7 @@ _NEUTRAL: Final = {
     **dict.fromkeys(("muli", "divsi", "divui", "floordivsi", "ceildivsi", "ceildivui"), 1),
     "andi": -1,
 }
-"""Right operand that leaves the left one unchanged, by name of the `arith` op."""
+"""Right operand with which an `arith` op returns its left operand, by the op's name."""
 _SAME_ZERO: Final = ("subi", "xori")
 _SAME_SELF: Final = ("andi", "ori", "maxsi", "minsi", "maxui", "minui")
 
@@ -392,7 +392,10 @@ def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Li
 
 
 def size_of_dimension(operation: Operation) -> int | None:
-    """Return the static size of the operand's dimension `dimension`, an attribute; else `None`."""
+    """Return the static size of the dimension that the attribute `dimension` names.
+
+    `None` if it is dynamic.
+    """
     dimension = integer_of(operation, "dimension")
     type = tensor_of(operation.operands[0]) if operation.operands else None
     if type is None or dimension is None or not 0 <= dimension < type.rank:

@@ -24,6 +24,7 @@ from hloscope.mlir import (
 )
 from hloscope.passes.conversion import (
     Conversion,
+    always_broadcastable,
     concatenated,
     constant,
     i64,
@@ -33,7 +34,6 @@ from hloscope.passes.conversion import (
     shaped,
     sliced,
     splat,
-    surely_meet,
 )
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.legalizing.chlo_loops import RAGGED_DOT_PATTERNS, SCAN_PATTERNS
@@ -72,7 +72,10 @@ _PLAIN: Final = {
 
 
 def _properties(op: Operation) -> dict[str, Attribute]:
-    """Return the attributes of the StableHLO op for a CHLO op, with enumerations of StableHLO."""
+    """Return the attributes of the StableHLO op that replaces a CHLO op.
+
+    Enums become StableHLO's.
+    """
     found = {k: v for k, v in op.properties.items() if k != "broadcast_dimensions"}
     return {
         k: EnumAttr("stablehlo", v.name, v.value) if isinstance(v, EnumAttr) else v
@@ -86,12 +89,15 @@ def _ranked(values: Sequence[Value]) -> list[TensorType] | None:
 
 
 def _is_known(type: Type) -> bool:
-    """Does every dimension have a static size or a bound?"""
+    """Does every dimension of the type have a static size or a bound?"""
     return isinstance(type, TensorType) and (type.is_static or type.is_bounded)
 
 
 def broadcasts_as_numpy(op: Operation, types: Sequence[TensorType]) -> bool:
-    """Are the smaller operand's dimensions aligned to the last ones of the larger, as in numpy?"""
+    """Are the dimensions of the operand of lower rank aligned to the last dimensions of the other?
+
+    Numpy's broadcasting aligns them so.
+    """
     given = op.get("broadcast_dimensions")
     if not isinstance(given, DenseArrayAttr):
         return given is None
@@ -154,9 +160,10 @@ def _assuming(rewriter: Rewriter, op: Operation, witness: Value) -> tuple[Operat
 def _stretched(
     rewriter: Rewriter, value: Value, sizes: Value, result: TensorType, end: Operation
 ) -> Value:
-    """Broadcast a value at run time to the shape `sizes`, aligned to the last dimensions.
+    """Broadcast a value at run time to the shape that the value `sizes` holds.
 
-    `result` has the static sizes and the rank; ops are inserted before `end`.
+    Its dimensions are aligned to the last ones. `result` is the type of the result; ops are
+    inserted before `end`.
     """
     type = value.type
     assert isinstance(type, TensorType)
@@ -196,7 +203,7 @@ def select(rewriter: Rewriter, op: Operation) -> bool:
         return False
     shapes = [_shape_of(rewriter, value, op) for value in op.operands]
     # Sizes that are surely compatible need no check at run time.
-    if surely_meet([type.sizes for type in types]):
+    if always_broadcastable([type.sizes for type in types]):
         properties = {"passing": BoolAttr(True)}
         witness = rewriter.create(
             "shape.const_witness", (), properties, before=op, types=(_WITNESS,)
@@ -222,7 +229,7 @@ def select(rewriter: Rewriter, op: Operation) -> bool:
 def warning_of(op: Operation) -> str | None:
     """Return a warning if the broadcast of an op is not aligned to the last dimensions.
 
-    `None` if it is, or if the op does not broadcast.
+    Else `None`.
     """
     types = _ranked(op.operands)
     if op.name not in _PLAIN or types is None or len(types) != 2:
@@ -295,9 +302,10 @@ def top_k(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _dynamic(rewriter: Rewriter, op: Operation, type: TensorType, k: int) -> tuple[Value, Value]:
-    """Return an iota along the last dimension of the operand, and the limits of the result slices.
+    """Return the values that dynamic sizes of a `top_k` need.
 
-    The limits are the operand's sizes with `k` as the last; both are computed at run time.
+    These are an iota along the last dimension of the operand, and the limits of the slices of the
+    results: the operand's sizes, with `k` as the last. Both are computed at run time.
     """
     sizes = [known_size(rewriter, op.operands[0], d, before=op) for d in range(type.rank)]
     shape = concatenated(rewriter, sizes, before=op)

@@ -62,22 +62,22 @@ class _Scan(NamedTuple):
 
 @SCAN_PATTERNS.on("chlo.scan")
 def scan(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace `chlo.scan` by a `while` of the step, the carried values and the outputs."""
-    read = _read_scan(op)
-    if read is None:
+    """Replace `chlo.scan` by a `while` over the step, the carried values and the outputs."""
+    decoded = _read_scan(op)
+    if decoded is None:
         return False
-    count = dimension_size(rewriter, read.inputs[0], read.dimension, before=op)
+    count = dimension_size(rewriter, decoded.inputs[0], decoded.dimension, before=op)
     start = constant(rewriter, 0, I64, before=op)
-    empty = [_zeros(rewriter, read, type) for type in read.outputs]
-    operands = (start, *read.inits, *empty)
+    empty = [_zeros(rewriter, decoded, type) for type in decoded.outputs]
+    operands = (start, *decoded.inits, *empty)
     types = tuple([value.type for value in operands])
     cond, body = _block(types), _block(types)
     regions = (Region((cond,)), Region((body,)))
     loop = rewriter.create("stablehlo.while", operands, before=op, types=types, regions=regions)
     cond, body = (region.block for region in loop.regions)
     _condition(rewriter, cond, count)
-    _body(rewriter, read, body, count)
-    carried, done = 1 + len(read.inits), loop.results
+    _body(rewriter, decoded, body, count)
+    carried, done = 1 + len(decoded.inits), loop.results
     # The loop has carried values first; the results of the scan have outputs first.
     rewriter.replace(op, [*done[carried:], *done[1:carried]])
     return True
@@ -86,7 +86,7 @@ def scan(rewriter: Rewriter, op: Operation) -> bool:
 def _read_scan(op: Operation) -> _Scan | None:
     """Return operands, types and attributes of a `chlo.scan`; `None` if it cannot be expanded.
 
-    It cannot if it is malformed or a size other than the scanned one is dynamic.
+    It cannot be if it is malformed, or if a size of a dimension that is not scanned is dynamic.
     """
     dimension = op.get("dimension")
     if not isinstance(dimension, IntegerAttr) or len(op.regions) != 1:
@@ -141,9 +141,9 @@ def _block(types: Sequence[object]) -> Block:
     return block
 
 
-def _zeros(rewriter: Rewriter, read: _Scan, type: TensorType) -> Value:
-    """Create a tensor of zeros of that type, the initial value of an output."""
-    op = read.op
+def _zeros(rewriter: Rewriter, decoded: _Scan, type: TensorType) -> Value:
+    """Return a tensor of zeros of `type`, the initial value of an output."""
+    op = decoded.op
     zero = rewriter.constant(literal(0, type.element), shaped(type.element), before=op)
     properties = {"broadcast_dimensions": integers(())}
     if type.is_static:
@@ -151,7 +151,7 @@ def _zeros(rewriter: Rewriter, read: _Scan, type: TensorType) -> Value:
             "stablehlo.broadcast_in_dim", (zero,), properties, before=op, types=(type,)
         ).result
     extents = shaped(INDEX, type.rank)
-    sizes = rewriter.create("shape.shape_of", (read.inputs[0],), before=op, types=(extents,))
+    sizes = rewriter.create("shape.shape_of", (decoded.inputs[0],), before=op, types=(extents,))
     return rewriter.create(
         "stablehlo.dynamic_broadcast_in_dim",
         (zero, sizes.result),
@@ -174,23 +174,23 @@ def _condition(rewriter: Rewriter, block: Block, count: Value) -> None:
     rewriter.set_operands(end, less.results)
 
 
-def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
+def _body(rewriter: Rewriter, decoded: _Scan, block: Block, count: Value) -> None:
     """Add the operations of the loop's body to `block`.
 
     They slice the inputs, run the scan's region, update the outputs and increment the step. `count`
-    is the number of steps.
+    is the value of the number of steps.
     """
-    step, carried = block.arguments[0], len(read.inits)
+    step, carried = block.arguments[0], len(decoded.inits)
     # The terminator is created first: all other ops are inserted before it.
     end = rewriter.create("stablehlo.return", (), into=block, types=())
     at = step
     # A reverse scan runs from slice `count - 1` down to 0.
-    if read.is_reverse:
+    if decoded.is_reverse:
         one = constant(rewriter, 1, I64, before=end)
         last = rewriter.create("stablehlo.subtract", (count, one), before=end).result
         at = rewriter.create("stablehlo.subtract", (last, step), before=end).result
-    given = [_slice(rewriter, read, value, at, end) for value in read.inputs]
-    inner = read.op.regions[0].block
+    given = [_slice(rewriter, decoded, value, at, end) for value in decoded.inputs]
+    inner = decoded.op.regions[0].block
     assert isinstance(inner, OpenBlock)
     assert inner.last is not None
     yielded = inner.last
@@ -199,9 +199,9 @@ def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
     # The yielded values are read after inlining, when arguments have been replaced.
     values = yielded.operands
     rewriter.erase(yielded)
-    outputs = len(read.outputs)
+    outputs = len(decoded.outputs)
     made = [
-        _update_output(rewriter, read, old, new, (at, end))
+        _update_output(rewriter, decoded, old, new, (at, end))
         for old, new in zip(block.arguments[1 + carried :], values[:outputs], strict=True)
     ]
     one = constant(rewriter, 1, I64, before=end)
@@ -209,12 +209,12 @@ def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
     rewriter.set_operands(end, (following, *values[outputs:], *made))
 
 
-def _slice(rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operation) -> Value:
-    """Return the slice of an input at step `at`, without the scanned dimension.
+def _slice(rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Operation) -> Value:
+    """Return the slice of an input `value` at step `at`, without the scanned dimension.
 
     Ops are inserted before `end`.
     """
-    type, d = value.type, read.dimension
+    type, d = value.type, decoded.dimension
     assert isinstance(type, TensorType)
     sizes = [1 if k == d else size for k, size in enumerate(type.sizes)]
     rest = [size for k, size in enumerate(type.sizes) if k != d and size is not None]
@@ -228,15 +228,15 @@ def _slice(rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operat
             before=end,
         ).result
     else:
-        part = _dynamic_slice(rewriter, read, value, at, end)
+        part = _dynamic_slice(rewriter, decoded, value, at, end)
     return reshaped(rewriter, part, *rest, before=end)
 
 
 def _dynamic_slice(
-    rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operation
+    rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Operation
 ) -> Value:
-    """Return the slice of size 1 at step `at`, for a scanned dimension of dynamic size."""
-    type, d = value.type, read.dimension
+    """Return the slice of size 1 of an input at step `at`, for a dynamic scanned dimension."""
+    type, d = value.type, decoded.dimension
     assert isinstance(type, TensorType)
     zero = constant(rewriter, 0, I64, before=end)
     flat = [reshaped(rewriter, at if k == d else zero, 1, before=end) for k in range(type.rank)]
@@ -263,15 +263,15 @@ def _dynamic_slice(
 
 
 def _update_output(
-    rewriter: Rewriter, read: _Scan, old: Value, new: Value, place: tuple[Value, Operation]
+    rewriter: Rewriter, decoded: _Scan, old: Value, new: Value, place: tuple[Value, Operation]
 ) -> Value:
-    """Return the output `old` with the slice `new` written at a step.
+    """Return the output `old` with the slice `new` written to it.
 
-    `place` is the index along the scanned dimension, and the operation before which ops are
+    `place` has the index along the scanned dimension, and the operation before which ops are
     inserted.
     """
     at, end = place
-    type, d = old.type, read.dimension
+    type, d = old.type, decoded.dimension
     assert isinstance(type, TensorType)
     sizes = [1 if k == d else size for k, size in enumerate(type.sizes)]
     part = reshaped(rewriter, new, *[size for size in sizes if size is not None], before=end)
@@ -291,11 +291,11 @@ def _update_output(
 RAGGED_DOT_PATTERNS: Final = Patterns()
 
 MOST_GROUPS: Final = 1 << 12
-"""Number of groups beyond which a `ragged_dot` is not expanded: each group needs a dozen ops."""
+"""Maximum number of groups of a `ragged_dot` that is expanded: each group needs a dozen ops."""
 
 
 class _Ragged(NamedTuple):
-    """A `chlo.ragged_dot`, decoded.
+    """A `chlo.ragged_dot` with its operands and attributes.
 
     Attributes:
         op: The operation.
@@ -303,7 +303,8 @@ class _Ragged(NamedTuple):
         rhs: The right operand.
         sizes: The operand with the group sizes.
         dims: The dimension numbers by name, such as `lhs_ragged_dimensions`.
-        properties: Properties for the `dot_general` of each group: `precision_config`, if present.
+        properties: Attributes that the `dot_general` of each group gets: `precision_config`, if
+            present.
     """
 
     op: Operation
@@ -334,22 +335,22 @@ def ragged_dot(rewriter: Rewriter, op: Operation) -> bool:
 
     The form depends on the role of the ragged dimension: batching, contracting, or neither.
     """
-    read, result = _read_ragged_dot(op), op.result.type
-    if read is None or not isinstance(result, TensorType):
+    decoded, result = _read_ragged_dot(op), op.result.type
+    if decoded is None or not isinstance(result, TensorType):
         return False
     # A ragged batching dimension needs no mask: every batch has one product anyway.
-    if read.ragged in read.dims["lhs_batching_dimensions"]:
-        made = _product(rewriter, read, read.lhs, read.rhs, result, group=None)
+    if decoded.ragged in decoded.dims["lhs_batching_dimensions"]:
+        made = _product(rewriter, decoded, decoded.lhs, decoded.rhs, result, group=None)
     # Groups divide the sum over the ragged dimension: the results are separate products.
-    elif read.ragged in read.dims["lhs_contracting_dimensions"]:
-        parts = _groups(rewriter, read, shaped(result.element, *result.sizes[1:]), slices=False)
+    elif decoded.ragged in decoded.dims["lhs_contracting_dimensions"]:
+        parts = _groups(rewriter, decoded, shaped(result.element, *result.sizes[1:]), slices=False)
         if parts is None or not all(isinstance(size, int) for size in result.sizes):
             return False
         rows = [reshaped(rewriter, part, 1, *result.shape[1:], before=op) for part in parts]
         made = concatenated(rewriter, rows, before=op)
     # Groups divide rows: each row is in one group, so that the masked products add up.
     else:
-        parts = _groups(rewriter, read, result, slices=True)
+        parts = _groups(rewriter, decoded, result, slices=True)
         if not parts:
             return False
         made = parts[0]
@@ -390,32 +391,32 @@ def _read_ragged_dot(op: Operation) -> _Ragged | None:
 
 
 def _groups(
-    rewriter: Rewriter, read: _Ragged, type: TensorType, *, slices: bool
+    rewriter: Rewriter, decoded: _Ragged, type: TensorType, *, slices: bool
 ) -> list[Value] | None:
-    """Return the product of each group; `None` if the groups cannot be enumerated.
+    """Return the product of each group; `None` if the number of groups is unknown or too large.
 
-    With `slices`, the right operand has a group dimension, and the list has only the sum.
+    With `slices`, `rhs` has a dimension of groups, and the list has only the sum of the products.
     """
-    op, sizes = read.op, read.sizes.type
+    op, sizes = decoded.op, decoded.sizes.type
     assert isinstance(sizes, TensorType)
     if not sizes.is_static or not sizes.rank or not 0 < sizes.shape[-1] <= MOST_GROUPS:
         return None
-    if slices and not read.dims["rhs_group_dimensions"]:
+    if slices and not decoded.dims["rhs_group_dimensions"]:
         return None
     lead = sizes.shape[:-1]
     start = splat(rewriter, "0", shaped(I64, *lead), before=op)
-    numbers = _numbers(rewriter, read)
-    zero = like_constant(rewriter, literal(0, read.lhs_type.element), read.lhs, op)
+    numbers = _numbers(rewriter, decoded)
+    zero = like_constant(rewriter, literal(0, decoded.lhs_type.element), decoded.lhs, op)
     parts: list[Value] = []
     for group in range(sizes.shape[-1]):
         part = sliced(
-            rewriter, read.sizes, [0] * len(lead) + [group], [*lead, group + 1], before=op
+            rewriter, decoded.sizes, [0] * len(lead) + [group], [*lead, group + 1], before=op
         )
         count = as_i64(rewriter, reshaped(rewriter, part, *lead, before=op), before=op)
         limit = rewriter.create("stablehlo.add", (start, count), before=op).result
-        masked = _masked(rewriter, read, (start, limit, numbers, zero))
-        rhs = _group_of(rewriter, read, group) if slices else read.rhs
-        product = _product(rewriter, read, masked, rhs, type, group=group if slices else None)
+        masked = _masked(rewriter, decoded, (start, limit, numbers, zero))
+        rhs = _group_of(rewriter, decoded, group) if slices else decoded.rhs
+        product = _product(rewriter, decoded, masked, rhs, type, group=group if slices else None)
         if slices and parts:
             product = rewriter.create(
                 "stablehlo.add", (parts[0], product), before=op, types=(type,)
@@ -427,16 +428,16 @@ def _groups(
     return parts
 
 
-def _numbers(rewriter: Rewriter, read: _Ragged) -> Value:
-    """Create an iota along the ragged dimension of the left operand; all other sizes are 1."""
-    op, type, ragged = read.op, read.lhs_type, read.ragged
+def _numbers(rewriter: Rewriter, decoded: _Ragged) -> Value:
+    """Return an iota along the ragged dimension of the left operand; its other sizes are 1."""
+    op, type, ragged = decoded.op, decoded.lhs_type, decoded.ragged
     sizes = [type.sizes[k] if k == ragged else 1 for k in range(type.rank)]
     properties = {"iota_dimension": i64(ragged)}
     wanted = shaped(I64, *sizes)
     if type.sizes[ragged] is not None:
         return rewriter.create("stablehlo.iota", (), properties, before=op, types=(wanted,)).result
     parts = [
-        known_size(rewriter, read.lhs, k, before=op)
+        known_size(rewriter, decoded.lhs, k, before=op)
         if k == ragged
         else splat(rewriter, "1", shaped(I64, 1), before=op)
         for k in range(type.rank)
@@ -447,26 +448,29 @@ def _numbers(rewriter: Rewriter, read: _Ragged) -> Value:
     ).result
 
 
-def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value, Value]) -> Value:
+def _masked(
+    rewriter: Rewriter, decoded: _Ragged, known: tuple[Value, Value, Value, Value]
+) -> Value:
     """Return the left operand with zeros outside one group.
 
-    `known` holds the group's start and end along the ragged dimension, an iota along it, and zeros.
+    `known` has four values: start and end of the group along the ragged dimension, an iota along
+    it, and zeros.
     """
     start, limit, numbers, zero = known
-    op, type = read.op, read.lhs_type
+    op, type = decoded.op, decoded.lhs_type
     outer = [
         k
         for k in range(type.rank)
-        if k not in read.dims["lhs_batching_dimensions"]
-        and k not in read.dims["lhs_contracting_dimensions"]
-        and k < read.ragged
+        if k not in decoded.dims["lhs_batching_dimensions"]
+        and k not in decoded.dims["lhs_contracting_dimensions"]
+        and k < decoded.ragged
     ]
     assert isinstance(start.type, TensorType)
     # Group sizes have the leading batching and outer dimensions of the left operand.
-    dims = [*read.dims["lhs_batching_dimensions"], *outer][: start.type.rank]
-    low = _spread(rewriter, read, start, dims)
-    high = _spread(rewriter, read, limit, dims)
-    at = _spread(rewriter, read, numbers, range(type.rank))
+    dims = [*decoded.dims["lhs_batching_dimensions"], *outer][: start.type.rank]
+    low = _spread(rewriter, decoded, start, dims)
+    high = _spread(rewriter, decoded, limit, dims)
+    at = _spread(rewriter, decoded, numbers, range(type.rank))
     pred = with_element(type, I1)
     inside = []
     for direction, border in (("GE", low), ("LT", high)):
@@ -480,22 +484,25 @@ def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value,
         )
     both = rewriter.create("stablehlo.and", inside, before=op, types=(pred,)).result
     return rewriter.create(
-        "stablehlo.select", (both, read.lhs, zero), before=op, types=(type,)
+        "stablehlo.select", (both, decoded.lhs, zero), before=op, types=(type,)
     ).result
 
 
 def _spread(
-    rewriter: Rewriter, read: _Ragged, value: Value, dims: Dims | list[int] | range
+    rewriter: Rewriter, decoded: _Ragged, value: Value, dims: Dims | list[int] | range
 ) -> Value:
-    """Broadcast integers to the shape of the left operand; `dims` are their dimensions in it."""
-    op, type = read.op, with_element(read.lhs_type, I64)
+    """Return integers broadcast to the shape of the left operand.
+
+    `dims` has the left operand's dimension of each dimension of `value`.
+    """
+    op, type = decoded.op, with_element(decoded.lhs_type, I64)
     properties = {"broadcast_dimensions": integers(dims)}
     if type.is_static:
         return rewriter.create(
             "stablehlo.broadcast_in_dim", (value,), properties, before=op, types=(type,)
         ).result
     extents = TensorType(INDEX, (type.rank,))
-    sizes = rewriter.create("shape.shape_of", (read.lhs,), before=op, types=(extents,))
+    sizes = rewriter.create("shape.shape_of", (decoded.lhs,), before=op, types=(extents,))
     return rewriter.create(
         "stablehlo.dynamic_broadcast_in_dim",
         (value, sizes.result),
@@ -505,14 +512,14 @@ def _spread(
     ).result
 
 
-def _group_of(rewriter: Rewriter, read: _Ragged, group: int) -> Value:
-    """Return the slice of the right operand for a group, without the group dimension."""
-    op, type, at = read.op, read.rhs_type, read.dims["rhs_group_dimensions"][0]
+def _group_of(rewriter: Rewriter, decoded: _Ragged, group: int) -> Value:
+    """Return the slice of the right operand for group `group`, without the dimension of groups."""
+    op, type, at = decoded.op, decoded.rhs_type, decoded.dims["rhs_group_dimensions"][0]
     rest = [k for k in range(type.rank) if k != at]
     if type.is_static:
         starts = [group if k == at else 0 for k in range(type.rank)]
         limits = [group + 1 if k == at else type.shape[k] for k in range(type.rank)]
-        part = sliced(rewriter, read.rhs, starts, limits, before=op)
+        part = sliced(rewriter, decoded.rhs, starts, limits, before=op)
         return reshaped(rewriter, part, *[type.shape[k] for k in rest], before=op)
     lows, highs = [], []
     for k in range(type.rank):
@@ -521,14 +528,14 @@ def _group_of(rewriter: Rewriter, read: _Ragged, group: int) -> Value:
             highs.append(constant(rewriter, [group + 1], I64, before=op))
         else:
             lows.append(constant(rewriter, [0], I64, before=op))
-            size = dimension_size(rewriter, read.rhs, k, before=op)
+            size = dimension_size(rewriter, decoded.rhs, k, before=op)
             highs.append(reshaped(rewriter, size, 1, before=op))
     bounds = [concatenated(rewriter, parts, before=op) for parts in (lows, highs)]
     steps = splat(rewriter, "1", shaped(I64, type.rank), before=op)
     sizes = tuple([1 if k == at else type.sizes[k] for k in range(type.rank)])
     part = rewriter.create(
         "stablehlo.real_dynamic_slice",
-        (read.rhs, *bounds, steps),
+        (decoded.rhs, *bounds, steps),
         before=op,
         types=(shaped(type.element, *sizes),),
     ).result
@@ -541,19 +548,20 @@ def _group_of(rewriter: Rewriter, read: _Ragged, group: int) -> Value:
 
 def _product(
     rewriter: Rewriter,
-    read: _Ragged,
+    decoded: _Ragged,
     lhs: Value,
     rhs: Value,
     type: TensorType,
     *,
     group: int | None,
 ) -> Value:
-    """Create the `dot_general` of one group's operands.
+    """Return the `dot_general` of one group's operands.
 
-    If `group` is not `None`, `rhs` has no group dimension, and later dimension numbers are 1 less.
+    If `group`, the index of the group, is not `None`, the dimension of groups was removed from
+    `rhs`: later dimension numbers are 1 less.
     """
     # No dimension comes after the rank: without a group, none is renumbered.
-    at = read.dims["rhs_group_dimensions"][0] if group is not None else read.rhs_type.rank
+    at = decoded.dims["rhs_group_dimensions"][0] if group is not None else decoded.rhs_type.rank
     fields = []
     for name in (
         "lhs_batching_dimensions",
@@ -561,15 +569,15 @@ def _product(
         "lhs_contracting_dimensions",
         "rhs_contracting_dimensions",
     ):
-        dims = read.dims[name]
+        dims = decoded.dims[name]
         if name.startswith("rhs"):
             dims = tuple([k - (k > at) for k in dims])
         if dims:
             fields.append((name, dims))
     properties = {
-        **read.properties,
+        **decoded.properties,
         "dot_dimension_numbers": StructAttr("stablehlo", "dot", tuple(fields)),
     }
     return rewriter.create(
-        "stablehlo.dot_general", (lhs, rhs), properties, before=read.op, types=(type,)
+        "stablehlo.dot_general", (lhs, rhs), properties, before=decoded.op, types=(type,)
     ).result

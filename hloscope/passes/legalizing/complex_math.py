@@ -248,9 +248,9 @@ def expand_sqrt(z: Term) -> Term:
     return complex_(left, select(is_left, above, select(is_below, -short_part, short_part)))
 
 
-def _hypot_with_one(x: Term, one: Term, known: tuple[Term, Term, Term]) -> Term:
-    """Return `sqrt(1 + x²)` without overflow; `known` are the constants 0, 2 and `sqrt(2)`."""
-    zero, two, root_two = known
+def _hypot_with_one(x: Term, one: Term, constants: tuple[Term, Term, Term]) -> Term:
+    """Return `sqrt(1 + x²)` without overflow; `constants` are the constants 0, 2 and `sqrt(2)`."""
+    zero, two, root_two = constants
     size = abs(x)
     # The larger number is factored out, so that the square is at most 1.
     longer, shorter = maximum(one, size), minimum(one, size)

@@ -50,7 +50,10 @@ def _wrap_ops(run: Run) -> None:
     version = IntegerAttr(run.options["version"], I32)
 
     def wrap(rewriter: Rewriter, operation: Operation) -> bool:
-        """Wrap an op in a composite, unless this run created it inside a decomposition."""
+        """Replace an op by a composite whose decomposition applies the op.
+
+        Ops in decompositions that this run has created are not replaced.
+        """
         if operation not in existing:
             return False
         if not _is_closed(run, operation):
@@ -72,7 +75,10 @@ def _is_value(operation: Operation) -> bool:
 
 
 def _is_closed(run: Run, operation: Operation) -> bool:
-    """Do the op's regions read no values from outside, so that it can move to another function?"""
+    """Do the op's regions read no values from outside?
+
+    Then the op can be moved to another function.
+    """
     if not operation.regions:
         return True
     within = [*run.rewriter.walk(operation)][1:]
@@ -88,7 +94,7 @@ def _is_closed(run: Run, operation: Operation) -> bool:
 
 
 def _free_name(base: str, taken: set[object], last: dict[str, int]) -> str:
-    """Return `base`, or `base` with the first number after it that is not in `taken`.
+    """Return `base`, or `base` followed by the first number for which the name is not in `taken`.
 
     `last` has the last number used for each base.
     """

@@ -93,7 +93,7 @@ def atanh(x: Term) -> Term:
 
 
 class _Constants(NamedTuple):
-    """Constants that both square roots of `asin_acos_kernel` use, created by the first."""
+    """Constants that two square roots in `asin_acos_kernel` share; the first one creates them."""
 
     one: Term
     zero: Term
@@ -102,26 +102,28 @@ class _Constants(NamedTuple):
 
 
 def _hypot(
-    size: Term, y: Term, known: _Constants | None, x: Term, one: Term
+    size: Term, y: Term, constants: _Constants | None, x: Term, one: Term
 ) -> tuple[Term, _Constants]:
-    """Return `sqrt(size² + y²)` of non-negative numbers without overflow, and the constants used.
+    """Return `sqrt(size² + y²)` without overflow, and the constants that it uses.
 
-    `known` are the constants of a previous call. New ones get the type of `x`; `one` is 1.
+    No operand is negative.
+
+    `constants` has the constants of a previous call. New ones get the type of `x`; `one` is 1.
     """
     large, small = maximum(size, y), minimum(size, y)
     is_equal = large.eq(small)
-    root_two = x.constant(math.sqrt(2.0)) if known is None else known.root_two
+    root_two = x.constant(math.sqrt(2.0)) if constants is None else constants.root_two
     # The order of these lines is the order of the ops upstream creates.
     diagonal = root_two * large
     ratio = small / large
     squared = ratio * ratio
     root = sqrt(one + squared)
     is_one = root.eq(one)
-    zero = x.constant(0.0) if known is None else known.zero
+    zero = x.constant(0.0) if constants is None else constants.zero
     # A ratio whose square vanishes beside 1 still counts: its first series term is added.
     is_lost = is_one & (squared > zero)
     part = large * squared
-    two = x.constant(2.0) if known is None else known.two
+    two = x.constant(2.0) if constants is None else constants.two
     made = select(is_equal, diagonal, select(is_lost, large + part / two, large * root))
     return made, _Constants(one, zero, two, root_two)
 

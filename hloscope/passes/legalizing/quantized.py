@@ -57,7 +57,7 @@ _MOVES: Final = tuple(
         " reshape return select slice transpose"
     ).split()
 )
-"""Ops that only move elements: they are applied to the stored integers."""
+"""Ops that only move elements, so that they can be applied to the stored integers."""
 
 
 @MATH_PATTERNS.on("func.func", benefit=10)
@@ -100,7 +100,7 @@ def quantize(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def why_not_quantized(op: Operation) -> str | None:
-    """Return upstream's message if a `uniform_quantize` cannot be legalized; else `None`."""
+    """Return upstream's message if a `uniform_quantize` cannot be replaced; else `None`."""
     if op.name != "stablehlo.uniform_quantize":
         return None
     source, target = op.operands[0].type, quantized(op.result.type)
@@ -314,7 +314,7 @@ _COMBINING: Final = (
 
 
 def _is_elementwise(definition: Definition) -> bool:
-    """Is the op elementwise, and does it accept quantized operands and results?"""
+    """Is the op element-wise, with operands and results that may be quantized?"""
     values = definition.operands + definition.results
     takes_all = all("Q" in slot.constraint for slot in values)
     is_quantize = definition.name == "stablehlo.uniform_quantize"

@@ -44,7 +44,7 @@ from hloscope.passes.rewriting import Rewriter
 def hybrid(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a product of floats and quantized weights by a product of floats.
 
-    The dequantized weights are behind an optimization barrier, against constant folding.
+    The dequantized weights pass through an optimization barrier, which prevents constant folding.
     """
     lhs, rhs = stored(rewriter, op)
     weights = quantized(op.operands[1].type)
@@ -117,7 +117,7 @@ def _kernel(
 ) -> tuple[Value, Value]:
     """Return the left operand, padded if necessary, and the product of stored integers.
 
-    `zero` is the left zero point, `type` the type of the product.
+    `zero` is the zero point of the left operand, `type` the type of the product.
     """
     lhs, rhs = operands
     properties: dict[str, Attribute] = dict(op.properties)
@@ -223,7 +223,7 @@ class _Offset:
     def _constant_part(self, product: int, type: TensorType) -> Value:
         """Return `n * product`, where `n` is the number of terms of each sum, as `i32` of rank 0.
 
-        `product` is that of both zero points; `type` is the type of the right operand.
+        `product` is the product of both zero points; `type` is the type of the right operand.
         """
         op, rewriter = self.op, self.rewriter
         over = (*self.dims.rhs_spatial, *self.dims.rhs_contracting)
@@ -249,9 +249,9 @@ class _Offset:
         ).result
 
     def _sums(self, value: Value, zero: int, over: Dims) -> Value:
-        """Return the sums of stored integers over dimensions `over`, times the zero point `zero`.
+        """Return the sums of stored integers of one operand over dimensions `over`, times `zero`.
 
-        `zero` is that of the other operand.
+        `zero` is the zero point of the other operand.
         """
         op, rewriter, type = self.op, self.rewriter, value.type
         assert isinstance(type, TensorType)
@@ -325,11 +325,14 @@ class _Offset:
 
 
 NEAR_ONE: Final = 0.001
-"""Relative difference up to which scales, and ratios of scales, count as equal."""
+"""Maximum relative difference of scales, and of ratios of scales, that count as equal."""
 
 
 class Product(NamedTuple):
-    """Dimensions of a product's operands by role; a window moves along the `spatial` ones."""
+    """Dimensions of a product's operands by role.
+
+    A convolution's window moves along the `spatial` ones.
+    """
 
     lhs_batching: Dims
     lhs_spatial: Dims
@@ -522,7 +525,10 @@ def parameters(
 
 
 def along(type: QuantizedType) -> dict[str, Attribute]:
-    """Return the attribute that broadcasts along the quantized dimension; empty for one scale."""
+    """Return the attribute with which scales are broadcast along the quantized dimension.
+
+    It is empty if the type has one scale for all elements.
+    """
     return {"broadcast_dimensions": integers(type.axes)} if type.is_per_axis else {}
 
 

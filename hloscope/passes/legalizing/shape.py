@@ -59,7 +59,7 @@ from hloscope.support.lazy import pattern
 PATTERNS: Final = Patterns()
 
 _HIGHEST_RANK: Final = 1 << 12
-"""Rank beyond which sizes are not computed: each size needs several ops."""
+"""Maximum rank for which sizes are computed: each size needs several ops."""
 
 
 def _is_index(type: Type) -> bool:
@@ -71,9 +71,10 @@ def _is_i32(type: Type) -> bool:
 
 
 def _as_i32(type: Type) -> Type | None:
-    """Return the `i32` tensor type for `index`, or for a static tensor of `index` or `i32`.
+    """Return the type of `i32` that replaces a type of `index`.
 
-    It has rank 0 for `index`. `None` for other types.
+    It is a tensor of rank 0 for `index`, and a tensor of the same shape for a static tensor of
+    `index` or `i32`; `None` for other types.
     """
     if type == INDEX:
         return shaped(S32)
@@ -103,7 +104,7 @@ def _constant_index(value: Value) -> int | None:
 
 
 def _fits_i32(value: int) -> int:
-    """Return the signed number with the lowest 32 bits of `value`."""
+    """Return the signed integer whose bits are the low 32 bits of `value`."""
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -375,7 +376,10 @@ def signless(type: Type) -> Type:
 
 
 def _tuple(type: TupleType, parts: tuple[Type, ...]) -> TupleType:
-    """Return the tuple type with elements `parts`; nested tuples stay, as in upstream."""
+    """Return the tuple type with elements `parts`.
+
+    Nested tuples are returned unchanged, as in upstream.
+    """
     new = tuple([part if isinstance(part, TupleType) else signless(part) for part in parts])
     return TupleType(new) if new != parts else type
 

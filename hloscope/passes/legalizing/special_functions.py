@@ -177,14 +177,14 @@ ERF_INV_MORE_F64: Final = (
     (-1.3882523362786469e-05, 1.0052589676941592),
     (0.00018673420803405714, 3.0838856104922208),
 )
-"""Further coefficients for the first two ranges of `w`, below 6.25 and below 16."""
+"""Further coefficients of `ERF_INV_F64` for the first two ranges of `w`, below 6.25 and 16."""
 ERF_INV_MOST_F64: Final = (
     -0.000740702534166267,
     -0.006033670871430149,
     0.24015818242558962,
     1.6536545626831027,
 )
-"""Further coefficients for the first range of `w`, below 6.25."""
+"""Further coefficients of `ERF_INV_F64` for the first range of `w`, below 6.25."""
 
 
 def erf_f32(x: Term) -> Term:
@@ -302,9 +302,9 @@ def erf_inv_f64(x: Term) -> Term:
     return _with_ends(x, made * x)
 
 
-def _with_ends(x: Term, made: Term) -> Term:
-    """Return `made`, with infinities where `x` is 1 or -1."""
-    return select(abs(x).eq(1.0), x * x.limit("inf"), made)
+def _with_ends(x: Term, value: Term) -> Term:
+    """Return the term `value`, with infinities where `x` is 1 or -1."""
+    return select(abs(x).eq(1.0), x * x.limit("inf"), value)
 
 
 ERROR_ROWS: Final = (
@@ -442,23 +442,22 @@ def zeta(x: Term, q: Term) -> Term:
     return _at_poles(x, q, (zero, one, border), select(is_summed, total, made))
 
 
-def _at_poles(x: Term, q: Term, known: tuple[Term, Term, Term], made: Term) -> Term:
-    """Return `made`, the zeta function, with the values where the sum is undefined.
+def _at_poles(x: Term, q: Term, constants: tuple[Term, Term, Term], value: Term) -> Term:
+    """Return the zeta function `value`, corrected where the sum is undefined: `x <= 1` or `q <= 0`.
 
-    These are `x <= 1` and `q <= 0`. `known` are the constants 0, 1 and the lower bound of `x`,
-    which is also 1.
+    `constants` has the constants 0, 1 and the lower bound of `x`, which is also 1.
     """
-    zero, one, border = known
+    zero, one, border = constants
     nan = x.limit("nan")
-    made = select(x < border, nan, made)
+    value = select(x < border, nan, value)
     is_left = q <= zero
-    made = select(is_left & x.ne(floor(x)), nan, made)
+    value = select(is_left & x.ne(floor(x)), nan, value)
     inf = x.limit("inf")
     is_pole = is_left & q.eq(floor(q))
     two = x.constant(2.0)
     is_even = x.eq(floor(x)) & (x % two).eq(zero)
-    made = select(is_pole, select(is_even, inf, nan), made)
-    return select(x.eq(one), inf, made)
+    value = select(is_pole, select(is_even, inf, nan), value)
+    return select(x.eq(one), inf, value)
 
 
 def polygamma(n: Term, x: Term) -> Term:

@@ -66,9 +66,9 @@ def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Ope
 def _bounded(
     rewriter: Rewriter, number: Value, like: Value, type: TensorType, before: Operation
 ) -> Value:
-    """Broadcast a number to the bounds of a bounded type.
+    """Return a number broadcast to the bounds of a bounded type.
 
-    The dynamic sizes of the result are then set to those of `like`.
+    The sizes of the result at run time are set to those of `like`.
     """
     wide = TensorType(type.element, type.shape)
     made = rewriter.create(
@@ -186,7 +186,7 @@ def literal(value: Number, element: ElementType, bits: int | None = None) -> Den
 
 
 class Site(NamedTuple):
-    """Where an expansion inserts ops, and the function that creates its constants."""
+    """Where an expansion inserts ops, and the function with which it creates constants."""
 
     rewriter: Rewriter
     before: Operation
@@ -204,7 +204,7 @@ def _binary(name: str) -> Callable[[Term, Term | Number], Term]:
 
 
 def _reflected(name: str) -> Callable[[Term, Number], Term]:
-    """Return a function of a term `y` and a number `x` that creates `stablehlo.<name>(x, y)`."""
+    """Return a function of `y` and a number `x` that creates `stablehlo.<name>(x, y)`."""
     return lambda y, x: y.number(x).make(name, y)
 
 
@@ -213,7 +213,7 @@ def _comparison(direction: str) -> Callable[[Term, Term | Number], Term]:
 
 
 class Term:
-    """A value of an expansion; operators on terms create ops.
+    """A value, with Python operators that create StableHLO ops of it.
 
     Args:
         value: The value in the program.
@@ -230,7 +230,7 @@ class Term:
 
     @property
     def own(self) -> Term:
-        """This term, with constants in the sizes of its own value."""
+        """This term, but constants created from it have its own sizes, not those of `like`."""
         return Term(self.value, self.site)
 
     @property
@@ -252,7 +252,7 @@ class Term:
         return self._constant(literal(value, self.element), self.value)
 
     def number(self, value: Number) -> Term:
-        """Create a constant with the sizes and element type of the value `like`."""
+        """Create a constant with the sizes of `like`, and the element type of this term's value."""
         type = self.like.type
         assert isinstance(type, TensorType)
         return self._constant(literal(value, type.element), self.like)
@@ -481,5 +481,5 @@ class Expansion(NamedTuple):
 
 
 def rows(*tables: Iterable[Expansion]) -> list[Pattern]:
-    """Return the rewrite patterns of tables of expansions."""
+    """Return the rewrite patterns of all expansions in some tables."""
     return [row.pattern for table in tables for row in table]

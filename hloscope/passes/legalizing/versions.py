@@ -1,4 +1,4 @@
-"""Ops of other versions: expansions for versions without an op, successors of deprecated ops."""
+"""Replacement of ops that a StableHLO version lacks, and of deprecated ops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hloscope.mlir import (
     element_text,
     resolve_location,
 )
-from hloscope.mlir.dialects import free_struct
+from hloscope.mlir.dialects import sparse_struct
 from hloscope.ops import Mesh
 from hloscope.passes.conversion import (
     Conversion,
@@ -120,9 +120,9 @@ def _unbatched(
 ) -> bool:
     """Replace the batching dimensions of a gather or scatter by collapsed dimensions with indices.
 
-    `at` is the number of the index operand, `attribute` the name of the dimension numbers,
-    `batching` the names of its batching fields (of the operand and of the indices), and `index_map`
-    that of the index map.
+    `at` is the position of the operand with the indices, `attribute` the name of the dimension
+    numbers, `batching` the names of its batching fields (of the operand and of the indices), and
+    `index_map` that of the index map.
     """
     numbers = op.get(attribute)
     indices = op.operands[at]
@@ -144,7 +144,7 @@ def _unbatched(
     still = was_sorted and _ascends(indices_dims) and _ascends(fields[index_map])
     properties = {
         **op.properties,
-        attribute: free_struct("stablehlo", numbers.name, fields),
+        attribute: sparse_struct("stablehlo", numbers.name, fields),
         "indices_are_sorted": BoolAttr(still),
     }
     rewriter.set_properties(op, properties)
@@ -159,7 +159,7 @@ def _ascends(values: Sequence[int]) -> bool:
 def _with_iotas(
     rewriter: Rewriter, op: Operation, indices: Value, dims: Sequence[int], vector_dim: int
 ) -> Value:
-    """Return the indices with the batch numbers of the dimensions `dims` before each index vector.
+    """Return the indices, each index vector preceded by its index in each dimension of `dims`.
 
     `vector_dim` is the index vector dimension.
     """
@@ -203,7 +203,7 @@ def _wide_enough(type: TensorType, dims: Sequence[int]) -> ElementType:
 
 
 def _expand_groups(run: Run) -> None:
-    """Replace replica groups along mesh axes by lists of device numbers."""
+    """Replace replica groups along mesh axes by lists of device numbers, in all collectives."""
     symbols = symbols_of(run.rewriter.module)
     for op in run.rewriter.walk():
         groups = op.get(_GROUPS)

@@ -29,14 +29,14 @@ from hloscope.stablehlo.vhlo import (
     Rebuild,
     Version,
     bytecode_version,
+    convert_to_current,
+    convert_to_stablehlo,
     copied,
     every_op,
     target_of,
     to_stablehlo,
     to_version,
     to_vhlo,
-    turn_into_current,
-    turn_into_stablehlo,
     version_of,
     version_text,
 )
@@ -127,8 +127,8 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
     if not is_vhlo(module):
         return module
     with producer_noted(data, always=True):
-        turn_into_current(module)
-        return turn_into_stablehlo(module)
+        convert_to_current(module)
+        return convert_to_stablehlo(module)
 
 
 def stablehlo_of(found: Bytecode) -> Operation:
@@ -147,7 +147,7 @@ def stablehlo_of_tree(module: Operation) -> Operation:
 
 
 def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
-    """Return a module without locations, and its use-list orders, for writing it again."""
+    """Return a file's module without locations, and its use-list orders, for writing it again."""
 
     def make(
         op: Operation,
@@ -245,14 +245,16 @@ def _health(found: Bytecode, name: str, size: int, exported: tuple[Exported, ...
     image, needs = found.image, Needs()
     ops = list(every_op(found.module))
     vhlo = [op for op in ops if op.name.startswith("vhlo.")]
-    as_it_is = [_obstacle(op, need) for op in vhlo for need in needs.as_it_is(op)]
+    needs_of_present_form = [
+        _obstacle(op, need) for op in vhlo for need in needs.needs_of_present_form(op)
+    ]
     obstacles = [_obstacle(op, need) for op in vhlo for need in needs.of(op)]
     # A reader must know the container as well as the ops, so the oldest reader is the later of the
     # first version with that bytecode and the versions that the ops need as they are.
     container = min(
         (r.version for r in RELEASES if r.bytecode >= image.version), default=RELEASES[-1].version
     )
-    readable = max([container, *(one.version for one in as_it_is)])
+    readable = max([container, *(one.version for one in needs_of_present_form)])
     target = max([MINIMUM, *(one.version for one in obstacles)])
     version = version_in(image.producer)
     unknown = tuple(dict.fromkeys(op.name for op in vhlo if not needs.knows(op)))
@@ -266,13 +268,13 @@ def _health(found: Bytecode, name: str, size: int, exported: tuple[Exported, ...
         bytecode=image.version,
         ops=len(ops) - 1,
         readable_by=version_text(readable) if known else "",
-        because=tuple(one for one in as_it_is if known and one.version == readable),
+        because=tuple(one for one in needs_of_present_form if known and one.version == readable),
         oldest_target=version_text(target) if known else "",
         forced_by=tuple(one for one in obstacles if known and one.version == target),
         obstacles=tuple(obstacles),
         unknown=unknown,
         sections={SECTIONS[number]: span.size for number, span in image.sections.items()},
-        without_locations=_stripped(found),
+        without_locations=_size_without_locations(found),
         repeated=_repeated(ops),
     )
 
@@ -281,8 +283,8 @@ def _obstacle(op: Operation, need: Need) -> Obstacle:
     return Obstacle(op.name, op.location, need.version, need.feature)
 
 
-def _stripped(found: Bytecode) -> int | None:
-    """Return the size of the artifact in bytes without locations.
+def _size_without_locations(found: Bytecode) -> int | None:
+    """Return the size in bytes of an artifact if its locations are removed.
 
     `None` if it cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Encodings of attributes in MLIR bytecode: how they are read from fields and written as fields."""
+"""Encodings of attributes in MLIR bytecode: conversion between values and fields in a file."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from hloscope.mlir import (
     UnitAttr,
     elements,
 )
-from hloscope.mlir.dialects import ENUMS as STABLEHLO_ENUMS, SDY_STRUCTS, free_struct
-from hloscope.stablehlo.bytecode.types import Fields, Way, only, text_of, wrap
+from hloscope.mlir.dialects import ENUMS as STABLEHLO_ENUMS, SDY_STRUCTS, sparse_struct
+from hloscope.stablehlo.bytecode.types import Encoding, Fields, only, text_of, wrap
 from hloscope.stablehlo.vhlo import ENUMS as VHLO_ENUMS
 
 # --------------------------------------------------------------------------------------------------
@@ -55,9 +55,9 @@ ENUMS: Final[dict[str, tuple[str, ...]]] = {
     **{name: tuple(values) for name, values in VHLO_ENUMS.items()},
     "rng_distribution": ("", "UNIFORM", "NORMAL"),
 }  # fmt: skip
-"""Values of each enum, by its name; the position is the number in bytecode.
+"""Values of each enum, by its name; the index of a value is its number in bytecode.
 
-The numbers of `rng_distribution` start at 1.
+The numbers of `rng_distribution` start at 1, so its entry 0 is unused.
 """
 
 
@@ -157,7 +157,7 @@ STRUCTS: Final = {
 
 
 def _free(name: str, *values: Any) -> StructAttr:
-    return free_struct("stablehlo", name, dict(zip(STRUCTS[name], values, strict=True)))
+    return sparse_struct("stablehlo", name, dict(zip(STRUCTS[name], values, strict=True)))
 
 
 def _free_fields(name: str, value: StructAttr) -> Fields:
@@ -276,41 +276,41 @@ def _nested_symbol_fields(_: str, value: SymbolAttr) -> Fields:
     return StringAttr.of(value.root), tuple([SymbolAttr(one) for one in value.nested])
 
 
-ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
+ATTRIBUTE_ENCODINGS: Final[dict[str, Encoding]] = {
     "array": wrap(ArrayAttr, "elements"),
-    "bool": Way(_bool, lambda _, value: (int(value.value),)),
-    "dict": Way(_dictionary, _dictionary_fields),
-    "enum": Way(_enum, _enum_fields),
-    "chlo_enum": Way(
+    "bool": Encoding(_bool, lambda _, value: (int(value.value),)),
+    "dict": Encoding(_dictionary, _dictionary_fields),
+    "enum": Encoding(_enum, _enum_fields),
+    "chlo_enum": Encoding(
         lambda name, value: EnumAttr("chlo", name, _enum_value(name, value)), _enum_fields
     ),
-    "float": Way(_float, _float_fields),
-    "integer": Way(_integer, _integer_fields),
-    "struct": Way(_struct, _struct_fields),
-    "free": Way(_free, _free_fields),
-    "algorithm": Way(_algorithm, _algorithm_fields),
+    "float": Encoding(_float, _float_fields),
+    "integer": Encoding(_integer, _integer_fields),
+    "struct": Encoding(_struct, _struct_fields),
+    "free": Encoding(_free, _free_fields),
+    "algorithm": Encoding(_algorithm, _algorithm_fields),
     "string": wrap(StringAttr, "value"),
-    "typed_string": Way(lambda _, v, t: StringAttr(v, t), lambda _, a: (a.value, a.type)),
+    "typed_string": Encoding(lambda _, v, t: StringAttr(v, t), lambda _, a: (a.value, a.type)),
     "type": wrap(TypeAttr, "type"),
-    "accuracy": Way(_accuracy, _accuracy_fields),
-    "axis_ref": Way(
+    "accuracy": Encoding(_accuracy, _accuracy_fields),
+    "axis_ref": Encoding(
         lambda _, name, part: _with_part(name, part),
         lambda _, value: (value.get("name"), value.get("sub_axis_info")),
     ),
-    "named_axis_ref": Way(
+    "named_axis_ref": Encoding(
         lambda _, name, part: _with_part(StringAttr(name), part),
         lambda _, value: (value.get("name").value, value.get("sub_axis_info")),
     ),
-    "named_axis": Way(
+    "named_axis": Encoding(
         lambda _, name, size: _mesh_axis("", StringAttr(name), size),
         lambda _, value: (value.get("name").value, value.get("size")),
     ),
-    "mesh": Way(_mesh, _mesh_fields),
-    "mesh_axes": Way(_mesh_axes, _mesh_axes_fields),
-    "mesh_axes_list": Way(_mesh_axes, _mesh_axes_list_fields),
-    "symbol": Way(_symbol, lambda _, value: (StringAttr.of(value.root),)),
-    "nested_symbol": Way(_nested_symbol, _nested_symbol_fields),
-    "sdy": Way(
+    "mesh": Encoding(_mesh, _mesh_fields),
+    "mesh_axes": Encoding(_mesh_axes, _mesh_axes_fields),
+    "mesh_axes_list": Encoding(_mesh_axes, _mesh_axes_list_fields),
+    "symbol": Encoding(_symbol, lambda _, value: (StringAttr.of(value.root),)),
+    "nested_symbol": Encoding(_nested_symbol, _nested_symbol_fields),
+    "sdy": Encoding(
         lambda name, *values: StructAttr(
             "sdy", name, tuple(zip(SDY_STRUCTS[name], values, strict=True))
         ),
@@ -318,7 +318,7 @@ ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
     ),
     "unit": only(UnitAttr()),
 }
-"""Encodings of attributes, by the names that rows of the tables use."""
+"""Encodings of attributes, by the names that the tables of bytecode use for them."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ def _dense(kind: str, type: TensorType, data: bytes | memoryview) -> DenseAttr:
 
 
 def _truths(data: bytes | memoryview, count: int, kind: str) -> bytes:
-    """Return a byte for each element of an `i1` literal; a single byte if all are equal.
+    """Return one byte for each element of a packed `i1` literal; a single byte if all are equal.
 
     Bytecode packs eight elements into a byte. Old writers have a byte for each, or 0xFF for a
     splat. `count` is the number of elements, `kind` names the literal in errors.
@@ -403,12 +403,12 @@ def _dense_array_fields(_: str, value: DenseArrayAttr) -> Fields:
     return element, len(value.values), data
 
 
-ELEMENT_WAYS: Final[dict[str, Way]] = {
-    "dense": Way(_dense, _dense_fields),
-    "dense_builtin": Way(
+ELEMENT_ENCODINGS: Final[dict[str, Encoding]] = {
+    "dense": Encoding(_dense, _dense_fields),
+    "dense_builtin": Encoding(
         lambda _, type, data: _dense("builtin", type, data),
         lambda _, value: _dense_fields("builtin", value),
     ),
-    "dense_array": Way(_dense_array, _dense_array_fields),
+    "dense_array": Encoding(_dense_array, _dense_array_fields),
 }
-"""Encodings of literals, by the names that rows of the tables use."""
+"""Encodings of literals, by the names that the tables of bytecode use for them."""

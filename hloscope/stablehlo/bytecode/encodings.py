@@ -48,9 +48,15 @@ from hloscope.mlir import (
     type_text,
 )
 from hloscope.mlir.dialects import sdy_struct
-from hloscope.stablehlo.bytecode.attributes import ATTRIBUTE_WAYS, ELEMENT_WAYS
-from hloscope.stablehlo.bytecode.image import RESOURCE_WAYS, is_resource
-from hloscope.stablehlo.bytecode.types import MEMREF_WAYS, TYPE_WAYS, Way, memref_way, text_of
+from hloscope.stablehlo.bytecode.attributes import ATTRIBUTE_ENCODINGS, ELEMENT_ENCODINGS
+from hloscope.stablehlo.bytecode.image import RESOURCE_ENCODINGS, is_resource
+from hloscope.stablehlo.bytecode.types import (
+    MEMREF_ENCODINGS,
+    TYPE_ENCODINGS,
+    Encoding,
+    memref_encoding,
+    text_of,
+)
 from hloscope.stablehlo.vhlo import (
     ATTRIBUTES as VHLO_ATTRIBUTES,
     TYPES as VHLO_TYPES,
@@ -88,7 +94,9 @@ _BUILTIN_ATTRIBUTES: Final = """
     18 DenseElements    0.0.0 | type:type data:blob | dense_builtin
     22 FileLineColRange 0.0.0 | file:attr numbers:varints | file_range
 """
-"""Rows `code name version | fields | value` of builtin attributes.
+"""Builtin attributes: rows `code name version | fields | encoding`, one per attribute.
+
+Source: MLIR's `BuiltinDialectBytecode.td`.
 
 Source: MLIR's `BuiltinDialectBytecode.td`.
 
@@ -118,7 +126,12 @@ _BUILTIN_TYPES: Final = """
     19 Vector           0.0.0 | shape:svarints element:type | vector
     20 VectorScalable   0.0.0 | scalable:bytes shape:svarints element:type | scalable
 """
-"""Source: MLIR's `BuiltinDialectBytecode.td`."""
+"""Builtin types, in rows as in `_BUILTIN_ATTRIBUTES`.
+
+Source: MLIR's `BuiltinDialectBytecode.td`.
+
+Source: MLIR's `BuiltinDialectBytecode.td`.
+"""
 
 _QUANT_TYPES: Final = """
     4 UniformQuantized        0.0.0 | flags:varint storage:type expressed:type scale:f64 \
@@ -126,7 +139,12 @@ zero_point:svarint least:svarint most:svarint | quantized
     5 UniformQuantizedPerAxis 0.0.0 | flags:varint storage:type expressed:type axis:varint \
 least:svarint most:svarint scales:f64s zero_points:svarints | quantized_axis
 """
-"""Source: MLIR's `QuantDialectBytecode.td`."""
+"""Types of the dialect `quant`, in rows as in `_BUILTIN_ATTRIBUTES`.
+
+Source: MLIR's `QuantDialectBytecode.td`.
+
+Source: MLIR's `QuantDialectBytecode.td`.
+"""
 
 _STABLEHLO_ATTRIBUTES: Final = """
     1  channel_handle          0.0.0 | handle:svarint type:svarint | struct channel_handle
@@ -165,19 +183,34 @@ num_primitive_operations:svarint allow_imprecise_accumulation:byte | algorithm
     22 mesh                    0.0.0 | axes:attr device_ids:flagged_byte | mesh
     18 replica_group_mesh_axes 0.0.0 | mesh:attr axes:attrs | mesh_axes_list
 """
-"""Source: `StablehloBytecode.cpp`."""
+"""Attributes of StableHLO, in rows as in `_BUILTIN_ATTRIBUTES`.
+
+Source: `StablehloBytecode.cpp`.
+
+Source: `StablehloBytecode.cpp`.
+"""
 
 _STABLEHLO_TYPES: Final = """
     0 token  0.0.0 | | token
     1 future 0.0.0 | types:types | future
 """
-"""Source: `StablehloBytecode.cpp`."""
+"""Types of StableHLO, in rows as in `_BUILTIN_ATTRIBUTES`.
+
+Source: `StablehloBytecode.cpp`.
+
+Source: `StablehloBytecode.cpp`.
+"""
 
 _CHLO_ATTRIBUTES: Final = """
     0 comparison_direction 0.0.0 | value:varint | chlo_enum comparison_direction
     1 comparison_type      0.0.0 | value:varint | chlo_enum comparison_type
 """
-"""Source: `ChloBytecode.cpp`; its other attributes are written as text."""
+"""Attributes of CHLO, in rows as in `_BUILTIN_ATTRIBUTES`; others are written as text.
+
+Source: `ChloBytecode.cpp`.
+
+Source: `ChloBytecode.cpp`; its other attributes are written as text.
+"""
 
 _SDY_ATTRIBUTES: Final = """
     0  manual_axes            0.0.0 | axes:attrs | sdy
@@ -203,7 +236,12 @@ unreduced:attrs | sdy
     17 sharding_reduction     0.0.0 | mesh:attr dimensions:attrs replicated:attrs \
 unreduced:attrs reduction:svarint | sdy
 """
-"""Source: Shardy's `bytecode.td`."""
+"""Attributes of Shardy, in rows as in `_BUILTIN_ATTRIBUTES`.
+
+Source: Shardy's `bytecode.td`.
+
+Source: Shardy's `bytecode.td`.
+"""
 
 
 def _code_rows(text: str) -> tuple[CodeRow, ...]:
@@ -216,14 +254,14 @@ ATTRIBUTES: Final = {
     "chlo": _code_rows(_CHLO_ATTRIBUTES),
     "sdy": _code_rows(_SDY_ATTRIBUTES),
 }
-"""Table rows of the attributes, by dialect."""
+"""Rows of the attributes of each dialect, by the dialect's name."""
 
 TYPES: Final = {
     "builtin": _code_rows(_BUILTIN_TYPES),
     "quant": _code_rows(_QUANT_TYPES),
     "stablehlo": _code_rows(_STABLEHLO_TYPES),
 }
-"""Table rows of the types, by dialect."""
+"""Rows of the types of each dialect, by the dialect's name."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -245,9 +283,9 @@ def _range(_: str, file: object, numbers: Sequence[int]) -> FileLoc:
 
 
 def _range_fields(_: str, value: FileLoc) -> Sequence[Any]:
-    """Return the file name and the numbers of a location range; there are as few as MLIR writes.
+    """Return the fields of a location range: file name, and as few numbers as MLIR writes.
 
-    If a range starts in column 0 and ends on the same line, its end is not written.
+    If the range starts in column 0 and ends on the same line, its end is omitted.
     """
     line, column, end = value.line, value.column, value.end_column
     if value.end_line != line:
@@ -259,28 +297,28 @@ def _range_fields(_: str, value: FileLoc) -> Sequence[Any]:
     return StringAttr.of(value.file), numbers
 
 
-LOCATION_WAYS: Final[dict[str, Way]] = {
-    "unknown": Way(lambda _: UNKNOWN, lambda _, value: ()),
-    "call_site": Way(
+LOCATION_ENCODINGS: Final[dict[str, Encoding]] = {
+    "unknown": Encoding(lambda _: UNKNOWN, lambda _, value: ()),
+    "call_site": Encoding(
         lambda _, callee, caller: CallSiteLoc(callee, caller),
         lambda _, value: (value.callee, value.caller),
     ),
-    "file": Way(
+    "file": Encoding(
         lambda _, file, line, column: FileLoc(text_of(file), line, column),
         lambda _, value: (StringAttr.of(value.file), value.line, value.column),
     ),
-    "file_range": Way(_range, _range_fields),
-    "fused": Way(lambda _, parts: FusedLoc(parts), lambda _, value: (value.locations,)),
-    "fused_metadata": Way(
+    "file_range": Encoding(_range, _range_fields),
+    "fused": Encoding(lambda _, parts: FusedLoc(parts), lambda _, value: (value.locations,)),
+    "fused_metadata": Encoding(
         lambda _, parts, metadata: FusedLoc(parts, attribute_text(metadata)),
         lambda _, value: (value.locations, parse_attribute(value.metadata)),
     ),
-    "name": Way(
+    "name": Encoding(
         lambda _, name, child: NameLoc(text_of(name), child),
         lambda _, value: (StringAttr.of(value.name), value.child),
     ),
 }
-"""Encodings of locations, by the names that rows of the tables use."""
+"""Encodings of locations, by the names that the rows of the tables use for them."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -291,17 +329,17 @@ LOCATION_WAYS: Final[dict[str, Way]] = {
 
 
 TEXT: Final = CodeRow(-1, "text", (0, 0, 0), (), ("text",))
-"""The table row of values without a code, which are written as text."""
+"""Row of values without a code in their dialect, which are written as text."""
 
 
-class Outer(Struct, frozen=True):
-    """The attributes of a VHLO op as a builtin dictionary whose values are VHLO's."""
+class VhloDictionary(Struct, frozen=True):
+    """The attributes of a VHLO op, as a dictionary of the builtin dialect with VHLO's values."""
 
     entries: tuple[tuple[str, Any], ...]
 
 
-class Chosen(NamedTuple):
-    """The encoding that was chosen for a value: dialect, table row and field values."""
+class ChosenEncoding(NamedTuple):
+    """How a value is written: dialect and row of the encoding, and the values of its fields."""
 
     dialect: str
     row: CodeRow
@@ -333,9 +371,9 @@ _CLASSES: Final[dict[type, str]] = {
     FusedLoc: "fused",
     FileLoc: "file",
     LOCATIONS[0]: "unknown",
-    Outer: "outer",
+    VhloDictionary: "outer",
 }
-"""Name of the encoding of each class that has only one."""
+"""Name of the encoding of values of each class; only classes that have one encoding."""
 
 
 def _key(row: CodeRow) -> str:
@@ -361,7 +399,7 @@ _OTHER_NAMES: Final = {
     "struct mesh_axis": "named_axis",
     "mesh_axes": "mesh_axes_list",
 }
-"""Name of an encoding in dialects other than VHLO, by its name in VHLO."""
+"""Name of an encoding in the other dialects, by its name in VHLO; only where the names differ."""
 _STRUCTS: Final = {
     "result_accuracy": "accuracy",
     "axis_ref": "axis_ref",
@@ -372,20 +410,20 @@ _STRUCTS: Final = {
     "scatter": "free scatter",
     "dot": "free dot",
 }
-"""Name of the encoding of a structure, where that is not `struct` and the structure's name."""
+"""Name of the encoding of a structure that is not `struct <name>`, by the structure's name."""
 
 
-def choose(value: Any, *, vhlo: bool) -> Chosen:
-    """Return the encoding of an attribute, type or location.
+def choose_encoding(value: Any, *, vhlo: bool) -> ChosenEncoding:
+    """Return how an attribute, type or location is written.
 
-    `vhlo`: Is the value part of an op of VHLO?
+    `vhlo`: whether it belongs to an op of VHLO.
 
     Raises:
         UnsupportedError: Bytecode cannot express the value.
     """
     key = _key_of(value)
     if key == "outer":
-        return Chosen("builtin", _BUILTIN["dict"][1], WAYS["dict"].fields("", value))
+        return ChosenEncoding("builtin", _BUILTIN["dict"][1], ENCODINGS["dict"].fields("", value))
     found = _VHLO.get(key) if vhlo else None
     if found is None:
         other = _builtin_key(key, value)
@@ -396,18 +434,21 @@ def choose(value: Any, *, vhlo: bool) -> Chosen:
     if dialect == "sdy" and isinstance(value, VerbatimAttr):
         value = sdy_struct(value.text)
     argument = row.value[1] if len(row.value) > 1 else row.name
-    return Chosen(dialect, row, WAYS[row.value[0]].fields(argument, value))
+    return ChosenEncoding(dialect, row, ENCODINGS[row.value[0]].fields(argument, value))
 
 
-def in_dictionary(entries: tuple[tuple[str, Any], ...], *, vhlo: bool) -> DictAttr | Outer:
-    """Return the attributes of an op as a dictionary; with `vhlo`, its values are VHLO's."""
+def in_dictionary(entries: tuple[tuple[str, Any], ...], *, vhlo: bool) -> DictAttr | VhloDictionary:
+    """Return the attributes of an op, (name, value) in order, as one dictionary attribute.
+
+    With `vhlo`, the op is one of VHLO, and the values are VHLO's.
+    """
     if vhlo and any(has_vhlo(value) for _, value in entries):
-        return Outer(entries)
+        return VhloDictionary(entries)
     return DictAttr(entries)
 
 
 def has_vhlo(value: Any) -> bool:
-    """Do VHLO's tables have a row for an attribute or type?
+    """Does VHLO have an encoding of this attribute or type?
 
     Parts of the value, such as elements, are not checked.
     """
@@ -447,13 +488,13 @@ _SPECIAL: Final[dict[type, Callable[[Any], str]]] = {
     StringAttr: lambda value: "typed_string" if value.type is not None else "",
     VerbatimAttr: _verbatim_key,
     DialectType: lambda value: (
-        "witness" if value.text == "!shape.witness" else memref_way(value.text)
+        "witness" if value.text == "!shape.witness" else memref_encoding(value.text)
     ),
     VectorType: lambda value: "scalable" if any(value.scalable) else "",
 }
 """Functions that name the encoding of a value, by classes with several encodings.
 
-An empty name stands for the one in `_CLASSES`.
+An empty name means the encoding in `_CLASSES`.
 """
 
 
@@ -483,7 +524,7 @@ Text with one of them would not equal MLIR's bytes.
 """
 
 
-def _as_text(value: Any) -> Chosen:
+def _as_text(value: Any) -> ChosenEncoding:
     """Return the encoding as text, for values that have no code in any dialect.
 
     Raises:
@@ -502,7 +543,7 @@ def _as_text(value: Any) -> Chosen:
     dialect = "builtin"
     if text[0] in "#!":
         dialect = head[: next(i for i, c in enumerate(head + "<") if c in ".<")]
-    return Chosen(dialect, TEXT, (text,))
+    return ChosenEncoding(dialect, TEXT, (text,))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -512,12 +553,12 @@ def _as_text(value: Any) -> Chosen:
 # Further words of the row, such as the name of an enum, are the first argument of both functions.
 
 
-WAYS: Final[dict[str, Way]] = {
-    **TYPE_WAYS,
-    **MEMREF_WAYS,
-    **ATTRIBUTE_WAYS,
-    **ELEMENT_WAYS,
-    **LOCATION_WAYS,
-    **RESOURCE_WAYS,
+ENCODINGS: Final[dict[str, Encoding]] = {
+    **TYPE_ENCODINGS,
+    **MEMREF_ENCODINGS,
+    **ATTRIBUTE_ENCODINGS,
+    **ELEMENT_ENCODINGS,
+    **LOCATION_ENCODINGS,
+    **RESOURCE_ENCODINGS,
 }
-"""All encodings, by the names that rows of the tables use."""
+"""All encodings, by the names that the rows of the tables use for them."""

@@ -1,8 +1,8 @@
-"""Attributes and types of a bytecode file, decoded when they are first requested.
+"""The entries of a bytecode file (attributes, types and locations), decoded on first use.
 
-Entries refer to each other by number. So a damaged file may contain a cycle, deep nesting, or a
-small entry that expands to an astronomical number of parts. Entries are read with an explicit
-stack, and each has its nesting depth and its number of parts.
+Entries refer to each other by their number in the file. So a damaged file may contain a cycle, deep
+nesting, or a small entry that expands to an astronomical number of parts. Entries are read with an
+explicit stack, and each has its nesting depth and its number of parts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.ir import Type
 from hloscope.mlir import Attribute, Location, StructAttr, VerbatimAttr, parse_attribute, parse_type
 from hloscope.mlir.dialects import DIALECTS, sdy_text
-from hloscope.stablehlo.bytecode.encodings import ATTRIBUTES, LOCATIONS, TYPES, WAYS
+from hloscope.stablehlo.bytecode.encodings import ATTRIBUTES, ENCODINGS, LOCATIONS, TYPES
 from hloscope.stablehlo.bytecode.fields import KINDS, BytecodeError, Cursor, read_bits
 from hloscope.stablehlo.bytecode.image import Image, entry_cursor
 from hloscope.stablehlo.vhlo import ATTRIBUTES as VHLO_ATTRIBUTES, TYPES as VHLO_TYPES, CodeRow
 from hloscope.support.limits import MOST_NESTING
 
 MOST_PARTS: Final = 1 << 16
-"""Limit of attributes and types in one attribute or type, each counted where it is used."""
+"""Maximum number of attributes and types inside one entry, each counted at every use."""
 _MOST_DEEP_LOCATION: Final = 190
 
 CODES: Final = {
@@ -30,17 +30,17 @@ CODES: Final = {
     **{("vhlo", False, row.code): row for row in VHLO_ATTRIBUTES},
     **{("vhlo", True, row.code): row for row in VHLO_TYPES},
 }
-"""Table row by (dialect, whether it is a type, code)."""
+"""Row of the encoding, by (dialect, whether it is a type, code in the file)."""
 
 NOT_READ: Final = {
     ("builtin", False, 19): "tensors of strings",
     ("builtin", False, 20): "sparse tensors",
     ("builtin", False, 21): "distinct attributes",
 }
-"""Names of valid entries that are not supported, by (dialect, is it a type, code)."""
+"""Valid entries that are not supported, in words, by (dialect, whether it is a type, code)."""
 
 _MOST_WRITTEN, _TIMES = 1 << 26, 64
-"""Limits of the expanded size of all attributes and types: bytes, and bytes per byte of the file.
+"""Limits of the expanded size of all entries in bytes: a constant, and a factor of the file size.
 
 Programs of compilers are far below them. A long string that every op repeats exceeds them.
 """
@@ -49,7 +49,10 @@ _UNREAD: Final = object()
 
 
 class _Scanned:
-    """An entry whose own fields are read, but perhaps not the entries they refer to."""
+    """An entry with the values of its fields.
+
+    The entries with the numbers `refs` may still be unread.
+    """
 
     __slots__ = ("cursor", "fields", "refs", "row")
 
@@ -58,7 +61,7 @@ class _Scanned:
 
 
 class Entries:
-    """The attributes and types of a file, by number."""
+    """The attributes, types and locations of a file, by their number."""
 
     def __init__(self, image: Image) -> None:
         self.image = image
@@ -76,7 +79,7 @@ class Entries:
     # ---------------------------------------------------------------------------- by number
 
     def attribute(self, number: int) -> Attribute:
-        """Return the attribute with a number.
+        """Return the attribute of this number.
 
         Raises:
             BytecodeError: The number is too large, or the attribute is a location.
@@ -93,7 +96,7 @@ class Entries:
         return found  # type: ignore[no-any-return]
 
     def location(self, number: int) -> Location:
-        """Return the location with a number.
+        """Return the location of this number.
 
         Raises:
             BytecodeError: The entry of this number is not a location.
@@ -108,7 +111,7 @@ class Entries:
         return found  # type: ignore[no-any-return]
 
     def types(self, numbers: Iterable[int]) -> list[Type]:
-        """Return the types with these numbers, in the same order.
+        """Return the types of these numbers, in the same order.
 
         Raises:
             BytecodeError: A number is too large.
@@ -131,7 +134,7 @@ class Entries:
         return found
 
     def type(self, number: int) -> Type:
-        """Return the type with a number.
+        """Return the type of this number.
 
         Raises:
             BytecodeError: The number is too large.
@@ -144,7 +147,7 @@ class Entries:
         return found  # type: ignore[no-any-return]
 
     def _spend(self, number: int) -> None:
-        """Subtract the expanded size of an entry from the file's limit.
+        """Subtract the expanded size of an entry, in bytes, from what remains of the file's limit.
 
         Raises:
             BytecodeError: The limit is exceeded.
@@ -154,12 +157,12 @@ class Entries:
             self._fail("the attributes and types of its ops are too many, written out")
 
     def string(self, number: int) -> bytes:
-        """Return the string with a number."""
+        """Return the string of this number."""
         assert self._cursor is not None
         return self.image.string(number, self._cursor)
 
     def resource(self, number: int) -> str:
-        """Return the name of the resource with a number."""
+        """Return the name of the resource of this number."""
         found = self.image.resources
         if number >= len(found):
             self._fail(f"resource {number:,} of {len(found):,}")
@@ -170,8 +173,8 @@ class Entries:
             self._fail(f"attribute {number:,} of {self.image.attributes:,}")
         return self._read(number)
 
-    def asked_by(self, cursor: Cursor) -> None:
-        """Set the cursor that requests entries: errors have its position."""
+    def set_cursor(self, cursor: Cursor) -> None:
+        """Set the cursor of the section that uses entries, whose position later errors have."""
         self._cursor = cursor
 
     def _fail(self, message: str) -> None:
@@ -186,8 +189,7 @@ class Entries:
             return found
         asking = self._cursor
         # Depth first, in place of recursion: an entry stays on the stack until all that it refers
-        # to is decoded. An entry on the way that is referred to again, before it is decoded, is
-        # part of itself.
+        # to is decoded. An entry on the stack that is referred to again contains itself.
         stack = [number]
         while stack:
             top = stack[-1]
@@ -261,7 +263,7 @@ class Entries:
                 else:
                     values.append(raw if resolve is None else resolve(self, raw))
             cursor.finish()
-            way = WAYS[row.value[0]]
+            way = ENCODINGS[row.value[0]]
             self.values[number] = way.make(
                 row.value[1] if len(row.value) > 1 else row.name, *values
             )

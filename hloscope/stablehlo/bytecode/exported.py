@@ -91,7 +91,7 @@ _BRACKETS: Final = {_TUPLE: "()", _LIST: "[]", _DICT: "{}"}
 
 
 def _tree(node: Table | None) -> str:
-    """Return the text of a pytree of Python containers."""
+    """Return the text of a pytree, given its node in the FlatBuffer."""
     if node is None:
         return ""
     out: list[str] = []
@@ -130,11 +130,14 @@ def _tree(node: Table | None) -> str:
 
 
 _MOST: Final = 1 << 16
-"""Limit of elements in a FlatBuffer vector of tables or strings."""
+"""Maximum number of elements of a vector of tables or strings in a FlatBuffer."""
 
 
 class Table:
-    """A FlatBuffer table; each field has a slot number and may be missing."""
+    """A table of a FlatBuffer: fields by slot, each of which may be missing.
+
+    A slot is the byte offset of a field's entry in the vtable: 4, 6, 8 ….
+    """
 
     __slots__ = ("_at", "_data", "_name", "_vtable")
 
@@ -157,7 +160,7 @@ class Table:
         return value - (1 << 32) if value >> 31 else value
 
     def _field(self, slot: int) -> int:
-        """Return the offset of the field in a slot (4, 6, …) in bytes; 0 if it is missing."""
+        """Return the offset in the file of the field in a slot; 0 if it is missing."""
         if slot + 2 > self._number(self._vtable, 2):
             return 0
         offset = self._number(self._vtable + slot, 2)

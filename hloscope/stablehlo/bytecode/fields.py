@@ -1,4 +1,4 @@
-"""Kinds of fields of attributes and types in bytecode: how they are read and written."""
+"""Kinds of the fields of attributes and types in bytecode: their readers and writers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hloscope.ir import ElementType
 
 
 MOST_KEPT: Final = 4096
-"""Largest size in bytes of a blob that is copied; a longer one is a view of the file."""
+"""Maximum size in bytes of a blob that is copied; a longer one stays a view of the file."""
 
 
 class BytecodeError(ParseError):
@@ -57,9 +57,9 @@ class Cursor:
         raise BytecodeError(message, self.name, self.at if at is None else at, self.section)
 
     def part(self, size: int, section: str = "") -> Cursor:
-        """Return a cursor over the next `size` bytes, and advance this one beyond them.
+        """Return a cursor over the next `size` bytes, and advance this cursor past them.
 
-        `section` is the name of the new section; by default this one's.
+        `section` is the section's name in messages; by default this cursor's.
         """
         if size > self.end - self.at:
             self.fail(f"{size:,} bytes are needed where {self.end - self.at:,} are left")
@@ -161,7 +161,7 @@ _SHORT: Final = tuple(
     bytes([value << 1 | 1]) if value < 128 else (value << 2 | 2).to_bytes(2, "little")
     for value in range(1024)
 )
-"""Encodings of the integers below 1024, by value; they are written most often."""
+"""Encodings of the integers below 1024, indexed by the integer."""
 
 
 def varint(value: int) -> bytes:
@@ -222,26 +222,26 @@ _MASK: Final = (1 << 64) - 1
 
 
 class Table(Protocol):
-    """Interface that returns entries and strings by their numbers, for reading fields."""
+    """Source of the entries and strings of a file, by number, for reading fields."""
 
     def attribute(self, number: int) -> Any:
-        """Return an attribute by its number; a location is an error."""
+        """Return the attribute of a number; raise a `BytecodeError` for a location."""
 
     def location(self, number: int) -> Any:
-        """Return a location by its number."""
+        """Return the location of a number."""
 
     def type(self, number: int) -> Any:
-        """Return a type by its number."""
+        """Return the type of a number."""
 
     def string(self, number: int) -> bytes:
-        """Return a string by its number."""
+        """Return the string of a number."""
 
     def resource(self, number: int) -> str:
-        """Return the name of a resource by its number."""
+        """Return the name of the resource of a number."""
 
 
 class Numbers(Protocol):
-    """Interface that returns the numbers of entries and strings, for writing fields."""
+    """Source of the numbers of entries and strings in a file, for writing fields."""
 
     def attribute(self, value: Any) -> int:
         """Return the number of an attribute or location."""
@@ -257,7 +257,7 @@ class Numbers(Protocol):
 
 
 class Kind(NamedTuple):
-    """The reading and writing of one kind of field.
+    """How one kind of field is read and written.
 
     Attributes:
         read: Reads a field from a cursor. The numbers of entries it refers to are added to the
@@ -462,4 +462,4 @@ KINDS: Final[dict[str, Kind]] = {
         lambda vs, numbers: varint(len(vs)) + b"".join([varint(numbers.type(v)) for v in vs]),
     ),
 }
-"""Kinds of fields, by the names that rows of the tables use."""
+"""Kinds of fields, by the names that the rows of the tables use for them."""

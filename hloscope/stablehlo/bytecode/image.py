@@ -20,7 +20,7 @@ from hloscope.mlir import (
     type_text,
 )
 from hloscope.stablehlo.bytecode.fields import BytecodeError, Cursor, varint
-from hloscope.stablehlo.bytecode.types import Way
+from hloscope.stablehlo.bytecode.types import Encoding
 from hloscope.stablehlo.vhlo import CURRENT, Version, version_of, version_text
 from hloscope.support.lazy import pattern
 
@@ -36,11 +36,14 @@ from hloscope.support.lazy import pattern
 BLOB: Final = 0
 PADDING: Final = b"\xcb"
 MOST_TEXT: Final = 1 << 28
-"""Largest size in bytes of resource data that is printed, with two digits for each byte."""
+"""Maximum size in bytes of the data of all resources in a printed text.
+
+Each byte is printed as two digits.
+"""
 
 
 class Resource(NamedTuple):
-    """The data of a dialect that attributes refer to by name.
+    """The data of one resource: bytes in a file that attributes refer to by name.
 
     Attributes:
         dialect: Dialect that owns it.
@@ -87,7 +90,7 @@ def read_resources(
 
 
 def _skip(offsets: Cursor, data: Cursor) -> None:
-    """Skip resources that belong to no dialect, in both sections."""
+    """Skip, in both sections, resources that do not belong to a dialect."""
     for _ in range(offsets.count(3)):
         offsets.varint()
         data.part(offsets.varint())
@@ -95,7 +98,10 @@ def _skip(offsets: Cursor, data: Cursor) -> None:
 
 
 def _blob(part: Cursor) -> tuple[int, int, int]:
-    """Read the header of a blob; return its alignment, offset and size in bytes."""
+    """Read the header of a blob from a part of the data section.
+
+    Return alignment, offset and size in bytes.
+    """
     alignment, size = part.varint(), part.varint()
     if not alignment or alignment & (alignment - 1) or alignment > 1 << 31:
         part.fail(f"alignment {alignment:,} is not a power of two")
@@ -139,7 +145,9 @@ _NAME: Final = r'([A-Za-z_][\w$.]*|"(?:[^"\\]|\\.)*")'
 
 
 def resource_text(data: bytes, resources: Iterable[Resource]) -> str:
-    """Return the resource section that ends an MLIR text; empty if no resource has data.
+    """Return the section `{-# … #-}` that ends an MLIR text, with the resources that have data.
+
+    The text is empty if none has.
 
     Raises:
         UnsupportedError: The data exceeds `MOST_TEXT` bytes.
@@ -175,7 +183,7 @@ _USE: Final = pattern(rf"dense_resource<\s*{_NAME}\s*>\s*:\s*(.*)", re.DOTALL)
 
 
 def is_resource(value: VerbatimAttr) -> bool:
-    """Does an attribute refer to the data of a resource?"""
+    """Does an attribute refer to a resource, as `dense_resource<name>` does?"""
     return value.text.startswith("dense_resource<")
 
 
@@ -192,12 +200,15 @@ def _fields(_: str, value: VerbatimAttr) -> tuple[Type, str]:
     return parse_type(found[2]), plain_name(found[1])
 
 
-RESOURCE_WAYS: Final[dict[str, Way]] = {"resource": Way(_make, _fields)}
-"""Encoding of attributes with resources, by the name that rows of the tables use."""
+RESOURCE_ENCODINGS: Final[dict[str, Encoding]] = {"resource": Encoding(_make, _fields)}
+"""Encoding of attributes that refer to resources, by the name that the tables use for it."""
 
 
 def padded(at: int, alignment: int) -> Iterator[bytes]:
-    """Yield the bytes of a section's alignment and padding, given the offset after its size."""
+    """Yield the bytes of an alignment, and the padding after it.
+
+    `at` is the offset in the file after the section's size.
+    """
     head = varint(alignment)
     yield head
     yield PADDING * (-(at + len(head)) % alignment)
@@ -220,7 +231,7 @@ SECTIONS: Final = (
     *("String", "Dialect", "AttrType", "AttrTypeOffset", "IR", "Resource", "ResourceOffset"),
     *("DialectVersions", "Properties"),
 )
-"""Name of each section; the position is its number in the file."""
+"""Name of each section; its index is the number of the section in a file."""
 _REQUIRED: Final = (STRINGS, DIALECTS, ENTRIES, OFFSETS, IR)
 
 
@@ -239,9 +250,9 @@ class OpName(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """The bytes of an attribute or type: dialect, offset, size, and whether it has a code.
+    """The bytes of an attribute or type: its dialect, offset and size in the file.
 
-    An entry without a code is text.
+    `coded`: whether it begins with a code of its dialect; otherwise it is text.
     """
 
     dialect: str
@@ -284,18 +295,18 @@ class Image(Struct):
     resources: list[Resource] = field(default_factory=list)
 
     def cursor(self, section: int) -> Cursor:
-        """Return a cursor at the beginning of a section."""
+        """Return a cursor at the beginning of the section of this number."""
         at, size = self.sections[section]
         return Cursor(self.data, at, at + size, SECTIONS[section], self.name)
 
     def string(self, number: int, cursor: Cursor) -> bytes:
-        """Return the string with a number; an error has the position of `cursor`."""
+        """Return the string of a number; an error has the position of `cursor`."""
         if number >= len(self.strings):
             cursor.fail(f"string {number:,} of {len(self.strings):,}")
         return self.strings[number]
 
     def text(self, number: int, cursor: Cursor) -> str:
-        """Return the string with a number, decoded as UTF-8.
+        """Return the string of a number, decoded as UTF-8.
 
         An error has the position of `cursor`.
         """
@@ -339,9 +350,9 @@ def read_image(data: bytes, name: str = "<bytes>") -> Image:
 
 
 def producer_of(data: bytes) -> tuple[int, str]:
-    """Return the bytecode version and the producer in the header of a file.
+    """Return the bytecode version and the name of the producer in a file's header.
 
-    The rest of the file may be damaged. The producer is empty if the header is damaged.
+    The rest of the file may be damaged. The name is empty if the header is damaged.
     """
     try:
         return _header(Cursor(data, 0, len(data), "header", "")) if is_bytecode(data) else (0, "")
@@ -361,7 +372,9 @@ def _header(cursor: Cursor) -> tuple[int, str]:
 
 
 def section_header(cursor: Cursor) -> tuple[int, int]:
-    """Read the header of a section and its padding.
+    """Read the header and the padding of a section.
+
+    Return the section's number and its size in bytes.
 
     Return the section's number and size in bytes.
     """
@@ -484,7 +497,7 @@ def _resources(image: Image) -> None:
 
 
 def entry_cursor(image: Image, entry: Entry) -> Cursor:
-    """Return a cursor over the bytes of an attribute or a type."""
+    """Return a cursor over the bytes of an entry, an attribute or type."""
     return Cursor(image.data, entry.at, entry.at + entry.size, SECTIONS[ENTRIES], image.name)
 
 
@@ -496,7 +509,7 @@ PRODUCER: Final = "StableHLO_v"
 
 
 def version_in(producer: str) -> Version | None:
-    """Return the StableHLO version in a producer's name; `None` if it has none.
+    """Return the StableHLO version in the name of a file's producer; `None` if it has none.
 
     >>> version_in("StableHLO_v1.10.0"), version_in("MLIR23.0.0git")
     ((1, 10, 0), None)
@@ -508,7 +521,7 @@ def version_in(producer: str) -> Version | None:
 
 
 def is_of_the_future(producer: str) -> bool:
-    """Is the version in a producer's name newer than the newest known one?
+    """Is the StableHLO version in the name of a file's producer newer than the newest known one?
 
     >>> is_of_the_future("StableHLO_v2.0.0"), is_of_the_future("StableHLO_v1.0.0")
     (True, False)
@@ -519,7 +532,7 @@ def is_of_the_future(producer: str) -> bool:
 
 @contextmanager
 def producer_noted(data: bytes, *, always: bool = False) -> Iterator[None]:
-    """In this context, add a note to errors about a file of a newer version than the known ones.
+    """In this context, errors about a file of a version newer than the known ones get a note.
 
     The note has the producer of the file, and the newest known version.
 

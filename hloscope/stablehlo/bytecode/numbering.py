@@ -27,7 +27,12 @@ from hloscope.mlir import (
     resolve_location,
 )
 from hloscope.mlir.dialects import DEFINITIONS, DIALECTS, sdy_struct
-from hloscope.stablehlo.bytecode.encodings import Chosen, Outer, choose, in_dictionary
+from hloscope.stablehlo.bytecode.encodings import (
+    ChosenEncoding,
+    VhloDictionary,
+    choose_encoding,
+    in_dictionary,
+)
 from hloscope.stablehlo.bytecode.fields import KINDS, varint
 from hloscope.stablehlo.bytecode.properties import (
     GROUPS,
@@ -40,26 +45,29 @@ from hloscope.stablehlo.bytecode.properties import (
 )
 
 _GROUPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
-"""Limits of numbers by the length of their encoding: below each limit, lengths are equal."""
+"""Limits of numbers whose encodings have 1, 2, 3 and 4 bytes.
+
+The limits themselves are excluded.
+"""
 _ALL: Final = Inherent("", False)
-"""The property of an unregistered op: all its attributes as one dictionary."""
+"""The inherent attribute of an unregistered op: all its attributes as one dictionary."""
 
 
 _RESOURCE: Final = ("resource",)
 
 
 class Numbered:
-    """An attribute, type or op name with its encoding, its number of uses and its number."""
+    """An attribute, type or op name of a file: its encoding, number of uses, and number."""
 
     __slots__ = ("chosen", "code", "dialect", "number", "uses", "value")
 
-    def __init__(self, value: Any, dialect: int, chosen: Chosen | None) -> None:
+    def __init__(self, value: Any, dialect: int, chosen: ChosenEncoding | None) -> None:
         self.value, self.dialect, self.chosen = value, dialect, chosen
         self.uses, self.number, self.code = 1, 0, b""
 
 
 class Tables:
-    """All dialects, op names, attributes and types of a module, in the order of traversal.
+    """The dialects, op names, attributes and types of a module, in the order of their first use.
 
     After `sort`, they are in the order of the file.
     """
@@ -80,11 +88,11 @@ class Tables:
         self._lists: dict[tuple[str, int], list[Numbered]] = {}
 
     def dialect(self, name: str) -> int:
-        """Return the number of a dialect, which is added if it is new."""
+        """Return the number of a dialect; a new dialect gets the next number."""
         return self.dialects.setdefault(name, len(self.dialects))
 
     def use_op(self, name: str) -> None:
-        """Count a use of an op name; a new name is added."""
+        """Count a use of an op name; a new one is added."""
         found = self.ops.get(name)
         if found is not None:
             found.uses += 1
@@ -93,9 +101,11 @@ class Tables:
         self.ops[name] = Numbered(name, self.dialect(dialect), None)
 
     def use(self, value: Any, is_type: bool, vhlo: bool) -> None:
-        """Count a use of an attribute, type or location; a new one is added with its parts.
+        """Count a use of an attribute, type or location.
 
-        `vhlo`: Is the value part of an op of VHLO?
+        A new one is added, with those it contains.
+
+        `vhlo`: whether it belongs to an op of VHLO.
         """
         found = self._known[2 * vhlo + is_type].get(id(value))
         if found is not None:
@@ -121,7 +131,10 @@ class Tables:
                 stack.pop()
 
     def _enter(self, value: Any, is_type: bool, vhlo: bool) -> Numbered | None:
-        """Add a value and return its entry; count a use of an equal one, and return `None`."""
+        """Add a value and return its entry.
+
+        If an equal one exists, count a use of it and return `None`.
+        """
         which = 2 * vhlo + is_type
         self._alive.append(value)
         plain = value if is_type else canonical(value)
@@ -130,7 +143,7 @@ class Tables:
             found.uses += 1
             self._known[which][id(value)] = found
             return None
-        chosen = choose(plain, vhlo=vhlo)
+        chosen = choose_encoding(plain, vhlo=vhlo)
         if vhlo and chosen.dialect != "vhlo":
             # VHLO has no row for it, so it is the same entry as outside of VHLO.
             self.use(plain, is_type, False)
@@ -147,7 +160,7 @@ class Tables:
     def _parts(self, new: Numbered) -> Iterator[tuple[Any, bool, bool]]:
         chosen = new.chosen
         assert chosen is not None
-        if isinstance(new.value, Outer):
+        if isinstance(new.value, VhloDictionary):
             for key, part in chosen.fields[0]:
                 yield key, False, False
                 yield part, False, True
@@ -160,7 +173,7 @@ class Tables:
                     yield part, is_type, vhlo
 
     def found(self, value: Any, is_type: bool, vhlo: bool) -> Numbered:
-        """Return the entry of a value that was added before, or of an equal value."""
+        """Return the entry of a value; it, or an equal value, was added before."""
         which = 2 * vhlo + is_type
         found = self._known[which].get(id(value))
         if found is None:
@@ -168,13 +181,14 @@ class Tables:
         return found
 
     def number(self, value: Any, is_type: bool, vhlo: bool) -> int:
-        """Return the number of a value that was added before, or of an equal value."""
+        """Return the number of a value; it, or an equal value, was added before."""
         return self.found(value, is_type, vhlo).number
 
     def use_all(self, key: tuple[str, int], values: Iterable[Attribute], vhlo: bool) -> None:
         """Count a use of each attribute in `values`.
 
-        All ops with one `key` must have the same attributes, so that they are looked up once.
+        The list for a `key` is looked up at the first call only: calls with one key must have equal
+        lists.
         """
         known = self._lists.get(key)
         if known is not None:
@@ -214,7 +228,7 @@ def _sorted(items: list[Numbered]) -> list[Numbered]:
 
 
 def canonical(value: Any) -> Any:
-    """Return an attribute whose literals are stored as bytes, so that equal ones compare equal."""
+    """Return an attribute with its literals as bytes, so that equal attributes compare equal."""
     kind = type(value)
     if kind is DenseAttr:
         if type(value.literal) is str:
@@ -231,8 +245,8 @@ def canonical(value: Any) -> Any:
         entries = tuple([(name, canonical(part)) for name, part in value.entries])
         same = all(a[1] is b[1] for a, b in zip(entries, value.entries, strict=True))
         return value if same else DictAttr(entries)
-    if kind is Outer:
-        return Outer(tuple([(name, canonical(part)) for name, part in value.entries]))
+    if kind is VhloDictionary:
+        return VhloDictionary(tuple([(name, canonical(part)) for name, part in value.entries]))
     if kind is StructAttr and value.name in ("mesh", "replica_group_mesh_axes"):
         fields = tuple([(name, canonical(part)) for name, part in value.fields])
         return StructAttr(value.dialect, value.name, fields)
@@ -247,19 +261,20 @@ Properties: TypeAlias = Sequence[tuple[Inherent, Attribute | None]]
 
 
 class OpAttributes:
-    """The attributes of ops as bytecode has them.
+    """Splits the attributes of ops as a bytecode version does.
 
-    They are properties and a dictionary of the others; before version 5, one dictionary.
+    From version 5 on, inherent attributes are properties, and the others a dictionary. Before, all
+    are one dictionary.
     """
 
     def __init__(self, version: int) -> None:
         self.version = version
         # By `id` of the op: numbering and writing both ask for its dictionary.
-        self._dictionaries: dict[int, DictAttr | Outer] = {}
+        self._dictionaries: dict[int, DictAttr | VhloDictionary] = {}
         # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
         self._known: dict[tuple[str, int], tuple[Any, Properties]] = {}
 
-    def discardable(self, op: Operation) -> DictAttr | Outer | None:
+    def discardable(self, op: Operation) -> DictAttr | VhloDictionary | None:
         """Return the dictionary of an op's discardable attributes; before version 5, of all."""
         if self.version >= 5:
             attributes: Mapping[str, Attribute] = op.attributes
@@ -304,25 +319,21 @@ class OpAttributes:
 
 
 def is_vhlo(op: Operation) -> bool:
-    """Is the op of the dialect VHLO?
-
-    If so, its attributes and types are VHLO's, too.
-    """
+    """Is `op` an op of VHLO, so that its attributes and types are VHLO's, too?"""
     return op.name.startswith("vhlo.")
 
 
-class Flavours:
-    """Decides which values have types of VHLO.
+class VhloValues:
+    """Decides which values have VHLO types: results of VHLO ops, and arguments in their regions.
 
-    These are results of its ops, and block arguments in their regions. A cast between VHLO and
-    another dialect has VHLO's types on one side only.
+    A cast between VHLO and another dialect has a VHLO type on one side only.
     """
 
     def __init__(self) -> None:
         self._casts: dict[Value, bool] = {}
 
     def of(self, value: Value) -> bool:
-        """Does a value have a type of VHLO?"""
+        """Does a value have a VHLO type?"""
         owner = value.owner
         if isinstance(owner, Operation):
             if owner.name == "builtin.unrealized_conversion_cast":
@@ -333,9 +344,9 @@ class Flavours:
         return parent is not None and is_vhlo(parent)
 
     def results(self, op: Operation) -> bool:
-        """Do the results of an op have types of VHLO?
+        """Do the results of an op have VHLO types?
 
-        For a cast, the answer is recorded.
+        For a cast, `mark_casts` must have been called.
         """
         if op.name != "builtin.unrealized_conversion_cast":
             return is_vhlo(op)
@@ -346,11 +357,13 @@ class Flavours:
         return vhlo
 
 
-def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Tables, OpAttributes]:
-    """Number all dialects, op names, attributes and types of a module, for a bytecode version."""
+def number_module(
+    module: Operation, version: int, vhlo_values: VhloValues
+) -> tuple[Tables, OpAttributes]:
+    """Return the tables of a module, and its split of attributes, for a bytecode version."""
     tables, attributes = Tables(), OpAttributes(version)
-    mark_casts(module, flavours)
-    _number_op(module, tables, attributes, flavours)
+    mark_casts(module, vhlo_values)
+    _number_op(module, tables, attributes, vhlo_values)
     # MLIR numbers the ops of a region before the regions nested in them; the last region on the
     # stack is the next.
     stack: list[tuple[Region, bool]] = [(region, is_vhlo(module)) for region in module.regions]
@@ -358,24 +371,24 @@ def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Table
         region, vhlo = stack.pop()
         for block in region.blocks:
             for argument in block.arguments:
-                tables.use(located(argument.location), False, False)
+                tables.use(parsed_location(argument.location), False, False)
                 tables.use(argument.type, True, vhlo)
             for op in block.operations:
-                _number_op(op, tables, attributes, flavours)
+                _number_op(op, tables, attributes, vhlo_values)
                 if op.regions:
-                    of_vhlo = is_vhlo(op)
-                    stack += [(inner, of_vhlo) for inner in op.regions]
+                    has_vhlo_type = is_vhlo(op)
+                    stack += [(inner, has_vhlo_type) for inner in op.regions]
     tables.sort()
     return tables, attributes
 
 
-def mark_casts(module: Operation, flavours: Flavours) -> None:
-    """Record which casts have results of VHLO, in program order: each depends on earlier ones."""
+def mark_casts(module: Operation, vhlo_values: VhloValues) -> None:
+    """Record which casts have VHLO results, in program order: each depends on earlier ones."""
     stack = [module]
     while stack:
         op = stack.pop()
         if op.name == "builtin.unrealized_conversion_cast":
-            flavours.results(op)
+            vhlo_values.results(op)
         for region in reversed(op.regions):
             for block in reversed(region.blocks):
                 stack += [
@@ -404,12 +417,14 @@ def _check(op: Operation) -> None:
             raise UnsupportedError(f"{op.name}: `{name}` does not sum up to what it has")
 
 
-def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours: Flavours) -> None:
+def _number_op(
+    op: Operation, tables: Tables, attributes: OpAttributes, vhlo_values: VhloValues
+) -> None:
     if not op.name.startswith("vhlo."):
         _check(op)
     tables.use_op(op.name)
     if op.results:
-        vhlo = flavours.results(op)
+        vhlo = vhlo_values.results(op)
         for result in op.results:
             tables.use(result.type, True, vhlo)
     inside = op.name.startswith("vhlo.")
@@ -420,9 +435,9 @@ def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours
     if properties:
         values = [value for _, value in properties if value is not None]
         tables.use_all((op.name, id(op.properties)), values, inside)
-    tables.use(located(op.location), False, False)
+    tables.use(parsed_location(op.location), False, False)
 
 
-def located(location: Any) -> Any:
-    """Return a location in which locations that are stored as text are parsed."""
+def parsed_location(location: Any) -> Any:
+    """Return a location with all of its text parsed, nested locations included."""
     return resolve_location(location) if isinstance(location, LazyLoc) else location

@@ -19,12 +19,15 @@ from hloscope.stablehlo.vhlo import attributes_of
 
 
 APPENDED: Final = frozenset({"reduction_op"})
-"""Attributes that a newer dialect version appends to an op's attributes.
+"""Attributes that later versions of a dialect have after an op's other attributes.
 
 They are written only if the op has them, so that older readers accept an op without them.
 """
 UNKNOWN_FUTURE: Final = "{}"
-"""Pattern for the name of a property of an unknown op, in which `{}` is its position."""
+"""Pattern of the name of an attribute in the properties of an unknown op: `{}` is its index.
+
+The file has no names of properties.
+"""
 
 
 class Inherent(NamedTuple):
@@ -36,7 +39,7 @@ class Inherent(NamedTuple):
 
 # Asked for each op with properties; op names are few.
 @cache
-def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
+def inherent(op: str, separate_sizes: bool = False) -> tuple[Inherent, ...] | None:
     """Return the inherent attributes of an op in the order of bytecode; `None` for an unknown op.
 
     >>> [one.name for one in inherent("builtin.module")]
@@ -44,7 +47,8 @@ def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
 
     Args:
         op: Name of the op.
-        native: Omit the sizes of operand and result groups, which newer bytecode stores separately.
+        separate_sizes: Omit the sizes of operand and result groups, which bytecode from version 6
+            on stores separately.
     """
     names = attributes_of(op)
     if names is not None:
@@ -54,7 +58,7 @@ def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
         return None
     slots = [slot for slot in definition.attributes if slot.name not in NAMES]
     found = [Inherent(slot.name, slot.optional) for slot in slots]
-    if not native:
+    if not separate_sizes:
         found += [Inherent(name, False) for name, _ in GROUPS.get(op, ())]
     return tuple(sorted(found))
 
@@ -70,7 +74,7 @@ def registered(op: str) -> bool:
 
 
 class Properties:
-    """Reads the attributes of ops from the tables of a file."""
+    """Reads the attributes of ops, given the properties and entries of a file."""
 
     def __init__(self, image: Image, entries: Entries) -> None:
         self.image, self.entries = image, entries
@@ -80,38 +84,39 @@ class Properties:
     def dictionary(self, value: object, at: int, cursor: Cursor) -> Mapping[str, Attribute]:
         """Return the entries of a dictionary attribute, by name.
 
-        `at` is the attribute's number in errors, `cursor` their position.
+        `at` is the attribute's number for errors, which have the position of `cursor`.
         """
         if not isinstance(value, DictAttr):
             cursor.fail("the attributes of an op are not a dictionary", at)
         return dict(value.entries)
 
     def read(
-        self, number: int, op: str, registered: bool, asking: Cursor
+        self, number: int, op: str, registered: bool, caller_cursor: Cursor
     ) -> Mapping[str, Attribute]:
-        """Return the properties with a number, for an op of the name `op`.
+        """Return the attributes in the properties of this number, for an op of the name `op`.
 
-        Errors have the position of `asking`.
+        `registered`: whether the file has the op as registered. Errors have the position of
+        `caller_cursor`.
         """
         known = self._known.get((number, op))
         if known is not None:
             return known
         if number >= len(self.image.properties):
-            asking.fail(f"properties {number:,} of {len(self.image.properties):,}")
+            caller_cursor.fail(f"properties {number:,} of {len(self.image.properties):,}")
         at, size = self.image.properties[number]
         cursor = Cursor(self.image.data, at, at + size, SECTIONS[PROPERTIES], self.image.name)
-        self.entries.asked_by(cursor)
+        self.entries.set_cursor(cursor)
         found = self._read(op, registered, cursor)
         cursor.finish()
-        self.entries.asked_by(asking)
+        self.entries.set_cursor(caller_cursor)
         self._known[number, op] = found
         return found
 
     def _read(self, op: str, registered: bool, cursor: Cursor) -> Mapping[str, Attribute]:
         if not registered:
             return self.dictionary(self.entries.attribute(cursor.varint()), cursor.at, cursor)
-        native = self.image.version >= NATIVE
-        slots = inherent(op, native)
+        separate_sizes = self.image.version >= NATIVE
+        slots = inherent(op, separate_sizes)
         found: dict[str, Attribute] = {}
         if slots is None:
             if not op.startswith("vhlo."):
@@ -134,7 +139,7 @@ class Properties:
                     cursor.fail("an optional attribute that is neither there nor missing")
                 number >>= 1
             found[name] = self.entries.attribute(number)
-        if native:
+        if separate_sizes:
             for name, groups in GROUPS.get(op, ()):
                 found[name] = unpacked(cursor, groups)
         return found
@@ -144,7 +149,7 @@ class Properties:
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
         """Split the attributes of an op into inherent and discardable ones.
 
-        Bytecode before version 5 stores them in one dictionary.
+        Bytecode before version 5 has both in one dictionary.
         """
         slots = inherent(op)
         if not registered(op):
@@ -188,21 +193,20 @@ _ROWS: Final = """
     tensor.pad 3
     tensor.parallel_insert_slice 5
 """
-"""Ops, with their numbers of operand groups and result groups.
+"""Ops with operand or result groups: op, number of operand groups, number of result groups.
 
 Source: the definitions of the dialects.
-
 """
 
 GROUPS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     op: tuple(zip(NAMES, map(int, counts), strict=False))
     for op, *counts in map(str.split, _ROWS.strip().splitlines())
 }
-"""Attribute of each list of group sizes and its number of groups, by op name."""
+"""For each op name, the attributes that have its group sizes, each with the number of groups."""
 
 _DENSE_BEYOND: Final = 256
 _MOST_PACKED: Final = 8
-"""Largest number of bits of a group's position that is packed into one number with its size."""
+"""Maximum bits of a group's index that is packed into one integer with the group's size."""
 
 
 def sizes_of(value: Attribute | None, groups: int) -> tuple[int, ...]:

@@ -40,14 +40,14 @@ from hloscope.stablehlo.bytecode.image import (
 from hloscope.stablehlo.bytecode.properties import Properties
 
 MOST_REGIONS: Final = 500
-"""Largest nesting depth of regions, as in the text parser."""
+"""Maximum nesting depth of regions, as in the text parser."""
 
 ATTRIBUTES, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, HAS_PROPERTIES = (
     1 << i for i in range(7)
 )
 _HEAD: Final = ATTRIBUTES | RESULTS | HAS_PROPERTIES
 _HEADS: Final = tuple((mask & _HEAD).bit_count() for mask in range(128))
-"""Number of integers after an op's location and before its result types, by the op's mask."""
+"""Number of integers between an op's location and its result types, indexed by the op's mask."""
 
 
 class Bytecode(Struct):
@@ -86,10 +86,11 @@ def read_bytecode(data: bytes, name: str = "<bytes>") -> Bytecode:
 
 
 class _Frame:
-    """A region whose ops are being read, with the op that it belongs to.
+    """State while the ops of a region are read, with the op that the region belongs to.
 
     Attributes:
-        op: What was read of the op: name, operands, results, properties, attributes, location.
+        op: The parts of the op before its regions: name, operands, results, properties, attributes,
+            location.
         regions: The op's regions that are read.
         left: Number of regions to read.
         isolated: Is the op isolated from above?
@@ -140,7 +141,7 @@ class _Reader:
         self.entries = Entries(image)
         self.properties = Properties(image, self.entries)
         self.cursor = image.cursor(IR)
-        self.entries.asked_by(self.cursor)
+        self.entries.set_cursor(self.cursor)
         self.values: list[Value | None] = []
         self.frames: list[_Frame] = []
         self.orders: dict[Value, tuple[bool, tuple[int, ...]]] = {}
@@ -218,9 +219,10 @@ class _Reader:
     def _attributes(
         self, mask: int, numbers: list[int], name: str, registered: bool
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """Return the properties and the discardable attributes of an op.
+        """Return the properties and discardable attributes of an op, by their numbers in the file.
 
-        `numbers` are those of the entries, whose presence the bits of `mask` tell.
+        Bits of `mask` say which of them the op has. `registered`: whether the file has the op as
+        registered.
         """
         cursor = self.cursor
         attributes: Mapping[str, Attribute] = NO_ATTRIBUTES
@@ -236,9 +238,9 @@ class _Reader:
         return NO_ATTRIBUTES, attributes
 
     def _define(self, types: list[Any]) -> tuple[Value, ...]:
-        """Return the next values that the region defines, with these types.
+        """Create the next values that the region defines, with these types, and return them.
 
-        A value that was read before its definition is returned itself.
+        A value that was used before its definition is returned in place of a new one.
         """
         if not self.frames:
             return tuple([Value(type, None, index) for index, type in enumerate(types)])
@@ -274,7 +276,10 @@ class _Reader:
         return tuple(found)
 
     def _successors(self) -> tuple[Block, ...]:
-        """Read the successors of an op: blocks of the current region, which may come later."""
+        """Read the successors of an op, which are blocks of the current region.
+
+        A later one is created.
+        """
         cursor = self.cursor
         at, count = cursor.at, cursor.count()
         if not self.frames:
@@ -283,9 +288,9 @@ class _Reader:
         return tuple([self._block(frame, cursor.varint()) for _ in range(count)])
 
     def _block(self, frame: _Frame, number: int) -> Block:
-        """Return the block of the current region with a number.
+        """Return the block of this number in the current region.
 
-        A block that has not been read yet is created.
+        One that is not read yet is created.
         """
         blocks = len(frame.blocks) + 1 + frame.blocks_left
         if number >= blocks:
@@ -298,7 +303,7 @@ class _Reader:
         return found
 
     def _uses(self, values: tuple[Value, ...]) -> None:
-        """Read the use-list orders of results or arguments, and store them as they are encoded."""
+        """Read the use-list orders of results or arguments `values`, and store them as encoded."""
         cursor = self.cursor
         # With one value the numbers of entries and values are implied, and not in the file.
         entries = cursor.count(2) if len(values) != 1 else 1
@@ -334,7 +339,7 @@ class _Reader:
         self._next_region(frame)
 
     def _next_region(self, frame: _Frame) -> None:
-        """Begin to read the next region of the op; after the last one, create the op."""
+        """Begin to read the next region of the frame's op; after the last one, create the op."""
         if not frame.left:
             self._leave(frame)
             return
@@ -353,7 +358,7 @@ class _Reader:
         self._next_block(frame)
 
     def _next_block(self, frame: _Frame) -> None:
-        """Begin to read the next block; after the last one, end the region."""
+        """Begin to read the next block of the region; after the last one, end the region."""
         if frame.operations or frame.arguments or frame.blocks_left < 0:
             self._end_block(frame)
         if frame.blocks_left <= 0:
@@ -396,11 +401,11 @@ class _Reader:
         types, locations = [], []
         for _ in range(cursor.count()):
             number = cursor.varint()
-            located = True
+            parsed_location = True
             if version >= 4:
-                number, located = number >> 1, bool(number & 1)
+                number, parsed_location = number >> 1, bool(number & 1)
             types.append(entries.type(number))
-            locations.append(entries.location(cursor.varint()) if located else UNKNOWN)
+            locations.append(entries.location(cursor.varint()) if parsed_location else UNKNOWN)
         values = self._define(types)
         for value, location in zip(values, locations, strict=True):
             value.location = location
@@ -409,7 +414,10 @@ class _Reader:
         return values
 
     def _leave(self, frame: _Frame) -> None:
-        """End an op whose regions have all been read: create it."""
+        """Create the op of a frame whose regions have all been read.
+
+        Continue with the outer region.
+        """
         cursor = self.cursor
         if frame.ends >= 0 and cursor.at != frame.ends:
             cursor.fail("the section of an op's regions does not end with them")

@@ -46,15 +46,16 @@ from hloscope.support.limits import MOST_RANK
 
 
 DYNAMIC: Final = -(1 << 63)
-"""Integer that stands for a dynamic size or an unknown bound."""
+"""Integer in bytecode for a dynamic size or an unknown bound."""
 
 Fields: TypeAlias = Sequence[Any]
 
 
-class Way(NamedTuple):
-    """An encoding of values: `make` creates a value from fields, `fields` returns a value's fields.
+class Encoding(NamedTuple):
+    """Conversion between a value and the fields of its encoding.
 
-    Both have one argument before these: the second word of the table row, or the row's name.
+    `make` returns the value, given fields; `fields` returns the fields of a value. Before these,
+    both take one word: the second word of the encoding in the table's row, or the row's name.
     """
 
     make: Callable[..., Any]
@@ -72,14 +73,14 @@ def text_of(value: object) -> str:
     return value.text
 
 
-def only(type: Any) -> Way:
-    """Return the encoding of the single value `type`, which has no fields."""
-    return Way(lambda _: type, lambda _, value: ())
+def only(type: Any) -> Encoding:
+    """Return the encoding of the one value `type`, which has no fields."""
+    return Encoding(lambda _: type, lambda _, value: ())
 
 
-def wrap(cls: Any, field: str) -> Way:
-    """Return the encoding of a class with one field, whose name is `field`."""
-    return Way(lambda _, value: cls(value), lambda _, value: (getattr(value, field),))
+def wrap(cls: Any, field: str) -> Encoding:
+    """Return the encoding of instances of `cls`, which have one field, named `field`."""
+    return Encoding(lambda _, value: cls(value), lambda _, value: (getattr(value, field),))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -270,33 +271,36 @@ def _buffer(_: str, shape: Sequence[int], element: object) -> BufferType:
     return BufferType(_tensor("", shape, element))
 
 
-TYPE_WAYS: Final[dict[str, Way]] = {
+TYPE_ENCODINGS: Final[dict[str, Encoding]] = {
     **{name: only(element) for name, element in ELEMENTS.items()},
-    "complex": Way(_complex, _complex_fields),
-    "function": Way(
+    "complex": Encoding(_complex, _complex_fields),
+    "function": Encoding(
         lambda _, inputs, results: FunctionType(inputs, results),
         lambda _, type: (type.inputs, type.results),
     ),
-    "tensor": Way(_tensor, _tensor_fields),
-    "encoded": Way(_encoded, _encoded_fields),
+    "tensor": Encoding(_tensor, _tensor_fields),
+    "encoded": Encoding(_encoded, _encoded_fields),
     "token": only(TokenType()),
     "tuple": wrap(TupleType, "elements"),
-    "quantized": Way(_quantized, _quantized_fields),
-    "quantized_axis": Way(_quantized_axis, _quantized_axis_fields),
-    "unranked": Way(
+    "quantized": Encoding(_quantized, _quantized_fields),
+    "quantized_axis": Encoding(_quantized_axis, _quantized_axis_fields),
+    "unranked": Encoding(
         lambda _, element: UnrankedTensorType(plain_element(element)),
         lambda _, type: (_element_back(type.element),),
     ),
     "witness": only(DialectType("!shape.witness")),
-    "buffer": Way(_buffer, lambda _, type: _tensor_fields("", type.element)),
+    "buffer": Encoding(_buffer, lambda _, type: _tensor_fields("", type.element)),
     "future": wrap(FutureType, "elements"),
-    "integer_type": Way(_integer_type, _integer_type_fields),
-    "vector": Way(_vector, lambda _, type: (type.sizes, type.element)),
-    "scalable": Way(
+    "integer_type": Encoding(_integer_type, _integer_type_fields),
+    "vector": Encoding(_vector, lambda _, type: (type.sizes, type.element)),
+    "scalable": Encoding(
         _scalable, lambda _, type: (tuple(map(int, type.scalable)), type.sizes, type.element)
     ),
 }
-"""Encodings of types, by the names that rows of the tables use; those of elements by their own."""
+"""Encodings of types, by the names that the rows of the tables use.
+
+Element types have their MLIR names.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -312,7 +316,7 @@ _LAYOUTS: Final = ("affine_map<", "strided<")
 
 
 def identity(rank: int) -> str:
-    """Return the identity layout of a memref, as text.
+    """Return the text of the identity layout of a memref of this rank.
 
     >>> identity(2)
     'affine_map<(d0, d1) -> (d0, d1)>'
@@ -321,8 +325,8 @@ def identity(rank: int) -> str:
     return f"affine_map<({names}) -> ({names})>"
 
 
-def memref_way(text: str) -> str:
-    """Return the name of the encoding of a type, given its text; empty if it is not a `memref`."""
+def memref_encoding(text: str) -> str:
+    """Return the name of the encoding of a memref type, given its text; empty for other types."""
     if not text.startswith("memref<"):
         return ""
     parts = _parts(text)
@@ -405,14 +409,14 @@ def _unranked_fields(_: str, value: DialectType) -> Fields:
     return [*map(_space, rest), found.element]
 
 
-MEMREF_WAYS: Final[dict[str, Way]] = {
-    "memref": Way(lambda _, shape, element, layout: _made(shape, element, layout), _fields),
-    "memref_in_space": Way(
+MEMREF_ENCODINGS: Final[dict[str, Encoding]] = {
+    "memref": Encoding(lambda _, shape, element, layout: _made(shape, element, layout), _fields),
+    "memref_in_space": Encoding(
         lambda _, space, shape, element, layout: _made(shape, element, layout, space), _fields
     ),
-    "unranked_memref": Way(lambda _, element: _unranked(element), _unranked_fields),
-    "unranked_memref_in_space": Way(
+    "unranked_memref": Encoding(lambda _, element: _unranked(element), _unranked_fields),
+    "unranked_memref_in_space": Encoding(
         lambda _, space, element: _unranked(element, space), _unranked_fields
     ),
 }
-"""Encodings of memref types, by the names that rows of the tables use."""
+"""Encodings of memref types, by the names that the rows of the tables use for them."""

@@ -33,7 +33,7 @@ from hloscope.mlir import (
 )
 from hloscope.mlir.dialects import DIALECTS
 from hloscope.stablehlo.bytecode.attributes import ENUMS
-from hloscope.stablehlo.bytecode.encodings import WAYS
+from hloscope.stablehlo.bytecode.encodings import ENCODINGS
 from hloscope.stablehlo.bytecode.types import DYNAMIC
 from hloscope.stablehlo.vhlo import ATTRIBUTES, OPS, TYPES, CodeRow
 from hloscope.support.lazy import pattern
@@ -51,7 +51,7 @@ def _read(parser: AsmParser, head: str) -> Any:
     at = parser.mnemonic_at
     body = parser.bracketed() if parser.peek() == "<" else ""
     try:
-        return parse_spelled(head + body)
+        return parse_vhlo_value(head + body)
     except ValueError as error:
         parser.fail(str(error), at)
 
@@ -68,7 +68,7 @@ def _read_attribute(parser: AsmParser, mnemonic: str) -> Attribute | None:
     at = parser.mnemonic_at
     try:
         return enum_of(mnemonic, parser.keyword())  # type: ignore[no-any-return]
-    except SpellingError as error:
+    except VhloSyntaxError as error:
         parser.fail(str(error), at)
 
 
@@ -167,31 +167,31 @@ _STRING: Final = pattern(r'\s*("(?:[^"\\]|\\.)*")')
 _SIGNS: Final = pattern(r'"(?:[^"\\]|\\.)*"|->|>=|[<\[({]|[>\])}]|,')
 
 
-class SpellingError(ValueError):
-    """A text is not an attribute or type of VHLO."""
+class VhloSyntaxError(ValueError):
+    """A text is not an attribute or type in VHLO's syntax."""
 
 
-def parse_spelled(text: str) -> Any:
+def parse_vhlo_value(text: str) -> Any:
     """Parse an attribute or type of VHLO or of MLIR's builtin dialect.
 
-    >>> parse_spelled("!vhlo.tensor_v1<2x?x!vhlo.i32_v1>").sizes
+    >>> parse_vhlo_value("!vhlo.tensor_v1<2x?x!vhlo.i32_v1>").sizes
     (2, None)
 
     Raises:
-        SpellingError: The text is neither of them.
+        VhloSyntaxError: The text is neither of them.
     """
     cursor = _Cursor(text)
     try:
         found = cursor.one()
     except ParseError as error:
-        raise SpellingError(str(error).partition("\n")[0].rpartition("error: ")[2]) from None
+        raise VhloSyntaxError(str(error).partition("\n")[0].rpartition("error: ")[2]) from None
     if cursor.at != len(text):
-        raise SpellingError(f"unexpected `{text[cursor.at : cursor.at + 20]}`")
+        raise VhloSyntaxError(f"unexpected `{text[cursor.at : cursor.at + 20]}`")
     return found
 
 
 class _Cursor:
-    """A position in the text of an attribute or type, with methods that read from it."""
+    """A position in the text of an attribute or type, and methods that read from it on."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.depth = text, 0, 0
@@ -208,7 +208,7 @@ class _Cursor:
         self.at = name.end()
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise SpellingError("nesting is too deep")
+            raise VhloSyntaxError("nesting is too deep")
         found = self._of_vhlo(name[1], name[2])
         self.depth -= 1
         return found
@@ -218,7 +218,7 @@ class _Cursor:
         rows = ROWS.get(key)
         if rows is None or rows[0].value[0] == "enum":
             what = "unknown vhlo attribute" if sign == "#" else f"unknown vhlo type: {name}"
-            raise SpellingError(what)
+            raise VhloSyntaxError(what)
         whole, fields, skipped = None, {}, False
         # The spelling is followed piece by piece. An optional part begins with text, so that text
         # decides whether the part is present.
@@ -249,10 +249,10 @@ class _Cursor:
         """Skip a word.
 
         Raises:
-            SpellingError: Another word comes next.
+            VhloSyntaxError: Another word comes next.
         """
         if not self._word(word):
-            raise SpellingError(f"expected `{word}`")
+            raise VhloSyntaxError(f"expected `{word}`")
 
     def _word(self, word: str) -> bool:
         """Skip a word if it comes next, and return whether it did.
@@ -273,24 +273,21 @@ class _Cursor:
         return found.end() if found else at
 
     def matched(self, wanted: Any, what: str) -> str:
-        """Read and return the text that a pattern matches.
+        """Read and return the text that the pattern `wanted` matches.
 
-        `what` describes it in errors.
+        `what` describes the pattern in errors.
 
         Raises:
-            SpellingError: The pattern does not match.
+            VhloSyntaxError: The pattern does not match.
         """
         found = wanted.match(self.text, self.at)
         if found is None:
-            raise SpellingError(f"expected {what}")
+            raise VhloSyntaxError(f"expected {what}")
         self.at = found.end()
         return str(found[1])
 
     def list(self, read: Callable[[], Any], closers: str) -> tuple[Any, ...]:
-        """Read a list with commas, up to one of the closing brackets in `closers`.
-
-        `read` reads one item.
-        """
+        """Read a list with commas up to one of the brackets in `closers`; `read` reads one item."""
         if self.text[self._blank(self.at) :][:1] in closers:
             return ()
         found = [read()]
@@ -306,7 +303,7 @@ class _Cursor:
         return self.list(self.one, ")>")
 
     def rest(self) -> str:
-        """Return the text up to a comma or the closing bracket, which comes next then."""
+        """Return the text before the next comma or closing bracket outside of brackets."""
         start, depth = self.at, 0
         for sign in _SIGNS.finditer(self.text, start):
             # Strings, arrows and `>=` contain bracket characters that do not nest.
@@ -320,7 +317,7 @@ class _Cursor:
         return self.text[start:]
 
     def whole(self) -> str:
-        """Return the text up to the closing bracket, with the commas in it."""
+        """Return the text up to the closing bracket, commas included; the bracket is not read."""
         parts = [self.rest()]
         while self._sees(","):
             self._text(",")
@@ -337,7 +334,7 @@ class _Cursor:
 
         def pair() -> tuple[Any, Any]:
             if not self._sees("#vhlo.string_v1"):
-                raise SpellingError("expected VHLO key attribute")
+                raise VhloSyntaxError("expected VHLO key attribute")
             key = self.one()
             self.expect("=")
             return key, self.one()
@@ -347,7 +344,7 @@ class _Cursor:
     def mode(self) -> Any:
         """Read the mode of a result accuracy, such as `DEFAULT`."""
         if not self._sees("#vhlo") or not _ENUM.match(self.text, self.at):
-            raise SpellingError("expected VHLO result accuracy mode")
+            raise VhloSyntaxError("expected VHLO result accuracy mode")
         return self.one()
 
 
@@ -367,22 +364,26 @@ def enum_of(name: str, value: str) -> Any:
     """Return the value of an enum, given VHLO's names of the enum and the value.
 
     Raises:
-        SpellingError: The enum has no such value.
+        VhloSyntaxError: The enum has no such value.
     """
     base = name.removesuffix("_v1")
     known = ENUMS.get(base)
     if known is None or f"#{name}" not in ROWS:
-        raise SpellingError("unknown vhlo attribute")
+        raise VhloSyntaxError("unknown vhlo attribute")
     if value not in known or not value:
-        raise SpellingError(f"expected one of {', '.join(filter(None, known))}")
-    return WAYS["enum"].make(base, known.index(value))
+        raise VhloSyntaxError(f"expected one of {', '.join(filter(None, known))}")
+    return ENCODINGS["enum"].make(base, known.index(value))
 
 
 def _made(rows: tuple[CodeRow, ...], fields: dict[str, Any]) -> Any:
-    """Return the value with these fields, by the encoding in the row of its name."""
+    """Return the attribute or type with these fields.
+
+    `rows` are the rows of its name. A tensor type has two: the last is used if `fields` has an
+    encoding.
+    """
     row = rows[-1] if "encoding" in fields else rows[0]
     argument = row.value[1] if len(row.value) > 1 else row.name
-    return WAYS[row.value[0]].make(argument, *[fields.get(name) for name, _ in row.fields])
+    return ENCODINGS[row.value[0]].make(argument, *[fields.get(name) for name, _ in row.fields])
 
 
 def _f64(cursor: _Cursor) -> int:
@@ -394,7 +395,7 @@ def _f64(cursor: _Cursor) -> int:
 def _plain(cursor: _Cursor) -> Any:
     value = parse_attribute(cursor.whole().strip())
     if not isinstance(value, IntegerAttr | DenseAttr):
-        raise SpellingError("expected an integer or a tensor")
+        raise VhloSyntaxError("expected an integer or a tensor")
     return value
 
 
@@ -403,7 +404,7 @@ def _number(cursor: _Cursor) -> Any:
     cursor.expect(":")
     value = parse_attribute(f"{text} : {type_text(cursor.one())}")
     if not isinstance(value, FloatAttr):
-        raise SpellingError("expected a floating point number")
+        raise VhloSyntaxError("expected a floating point number")
     return value
 
 
@@ -412,7 +413,7 @@ def _string(cursor: _Cursor) -> bytes:
 
 
 _WHOLE: Final[Mapping[str, Callable[[_Cursor], Any]]] = {"plain": _plain, "number": _number}
-"""Functions that read a whole attribute, not one field of it, by kind."""
+"""Functions that read a whole attribute, not one of its fields, by the kind of the syntax."""
 
 _READERS: Final[Mapping[str, Callable[[_Cursor], Any]]] = {
     "one": _Cursor.one,
@@ -476,9 +477,9 @@ mode = {mode:mode}>
 
 
 class Piece(NamedTuple):
-    """A part of an attribute's syntax: a text, or a field with its kind.
+    """A part of an attribute's syntax: a text, or, if there is a `kind`, the field with that name.
 
-    `optional` says whether it may be missing.
+    `optional`: whether the part may be missing.
     """
 
     text: str
@@ -511,7 +512,10 @@ FORMS: Final[dict[str, tuple[Piece, ...]]] = {
 """Syntax of each attribute and type, by name; names of attributes begin with `#`."""
 
 ROWS: Final[dict[str, tuple[CodeRow, ...]]] = {}
-"""Bytecode rows by name, as in `FORMS`; a tensor type has two: with and without encoding."""
+"""Rows of the tables by name, as in `FORMS`.
+
+A tensor type has two, with and without an encoding.
+"""
 for _sign, _table in (("#", ATTRIBUTES), ("", TYPES)):
     for _row in _table:
         _name = _sign + _row.name

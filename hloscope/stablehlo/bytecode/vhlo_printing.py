@@ -33,8 +33,8 @@ from hloscope.mlir import (
     print_mlir,
     type_text,
 )
-from hloscope.stablehlo.bytecode.encodings import Chosen, choose
-from hloscope.stablehlo.bytecode.numbering import Flavours, is_vhlo, mark_casts
+from hloscope.stablehlo.bytecode.encodings import ChosenEncoding, choose_encoding
+from hloscope.stablehlo.bytecode.numbering import VhloValues, is_vhlo, mark_casts
 from hloscope.stablehlo.bytecode.types import DYNAMIC
 from hloscope.stablehlo.bytecode.vhlo_parsing import FORMS, VHLO_DIALECTS
 from hloscope.stablehlo.vhlo import Rebuild, copied
@@ -62,7 +62,7 @@ def print_vhlo(
       vhlo.func_v1 @f(%arg0: !vhlo.tensor_v1<2x!vhlo.f32_v1>) -> () {
     """
     return print_mlir(
-        _Spelling().run(module),
+        _TextModule().run(module),
         dialects=VHLO_DIALECTS,
         generic=generic,
         locations=locations,
@@ -70,11 +70,11 @@ def print_vhlo(
     )
 
 
-class _Spelling:
-    """Rebuilds a module with texts in place of attributes and types."""
+class _TextModule:
+    """Builds a copy of a VHLO module whose attributes and types are their texts."""
 
     def __init__(self) -> None:
-        self._flavours = Flavours()
+        self._flavours = VhloValues()
         # By `id`: ops share types and attributes. Each entry holds the value, so the `id` is not
         # reused.
         self._texts: dict[int, tuple[Any, Any]] = {}
@@ -110,7 +110,7 @@ class _Spelling:
     def _type(self, type: Type) -> Type:
         found = self._texts.get(id(type))
         if found is None:
-            found = self._texts[id(type)] = type, DialectType(spelled(type))
+            found = self._texts[id(type)] = type, DialectType(vhlo_text(type))
         return found[1]
 
     def _attributes(self, attributes: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
@@ -119,23 +119,26 @@ class _Spelling:
     def _attribute(self, value: Attribute) -> Attribute:
         found = self._texts.get(id(value))
         if found is None:
-            text = spelled(value)
-            as_it_is = not text.startswith("#vhlo")
-            found = self._texts[id(value)] = value, value if as_it_is else VerbatimAttr(text)
+            text = vhlo_text(value)
+            needs_of_present_form = not text.startswith("#vhlo")
+            found = self._texts[id(value)] = (
+                value,
+                value if needs_of_present_form else VerbatimAttr(text),
+            )
         return found[1]
 
 
-def spelled(value: Any) -> str:
-    """Return an attribute or type in VHLO's syntax.
+def vhlo_text(value: Any) -> str:
+    """Return the text of an attribute or type in VHLO's syntax.
 
     >>> from hloscope.mlir import I64, ArrayAttr
-    >>> spelled(ArrayAttr((IntegerAttr(1, I64),)))
+    >>> vhlo_text(ArrayAttr((IntegerAttr(1, I64),)))
     '#vhlo.array_v1<[#vhlo.integer_v1<1 : i64>]>'
     """
     if isinstance(value, EnumAttr | BoolAttr | DenseAttr):
         # These have no parts in VHLO's spelling.
         return _simple(value)
-    chosen = choose(value, vhlo=True)
+    chosen = choose_encoding(value, vhlo=True)
     if chosen.dialect != "vhlo":
         return type_text(value) if isinstance(value, Type) else attribute_text(value)
     is_type = isinstance(value, Type)
@@ -148,7 +151,7 @@ def spelled(value: Any) -> str:
     texts = [
         piece.text if not piece.kind else _WRITERS[piece.kind](fields[piece.text], value)
         for piece in pieces
-        if not piece.optional or _given(pieces, fields)
+        if not piece.optional or _is_written(pieces, fields)
     ]
     return head + "".join(texts)
 
@@ -161,19 +164,19 @@ def _simple(value: EnumAttr | BoolAttr | DenseAttr) -> str:
     return f"#vhlo.tensor_v1<{attribute_text(value)}>"
 
 
-def _named(chosen: Chosen) -> dict[str, Any]:
+def _named(chosen: ChosenEncoding) -> dict[str, Any]:
     names = (name for name, _ in chosen.row.fields)
     return dict(zip(names, chosen.fields, strict=False))
 
 
-def _given(pieces: Sequence[Any], fields: Mapping[str, Any]) -> bool:
-    """Does an optional part of the syntax have to be written for these fields?"""
+def _is_written(pieces: Sequence[Any], fields: Mapping[str, Any]) -> bool:
+    """Is an optional part of the syntax written, given the values of the fields?"""
     (name,) = (piece.text for piece in pieces if piece.optional and piece.kind)
     return fields.get(name) is not None
 
 
 def _many(values: Sequence[Any], _: object = None) -> str:
-    return ", ".join(map(spelled, values))
+    return ", ".join(map(vhlo_text, values))
 
 
 def _sizes(values: Sequence[int], _: object) -> str:
@@ -189,16 +192,16 @@ def _f64(bits: int, _: object = None) -> str:
 
 
 def _pairs(pairs: Sequence[tuple[Any, Any]], _: object) -> str:
-    return ", ".join(f"{spelled(key)} = {spelled(value)}" for key, value in pairs)
+    return ", ".join(f"{vhlo_text(key)} = {vhlo_text(value)}" for key, value in pairs)
 
 
 def _number(_: object, value: Any) -> str:
-    return f"{attribute_text(value, type=False)} : {spelled(value.type)}"
+    return f"{attribute_text(value, type=False)} : {vhlo_text(value.type)}"
 
 
 _WRITERS: Final[Mapping[str, Callable[[Any, Any], str]]] = {
-    "one": lambda value, _: spelled(value),
-    "mode": lambda value, _: spelled(value),
+    "one": lambda value, _: vhlo_text(value),
+    "mode": lambda value, _: vhlo_text(value),
     "many": _many,
     "types": lambda values, _: _many(values) or "()",
     "int": lambda value, _: str(value),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hloscope.errors import UnsupportedError
 from hloscope.mlir import UNKNOWN, Block, Operation, Region, SourceModule, Value, resources_of
 from hloscope.mlir.dialects import is_isolated
-from hloscope.stablehlo.bytecode.encodings import Outer
+from hloscope.stablehlo.bytecode.encodings import VhloDictionary
 from hloscope.stablehlo.bytecode.fields import KINDS, varint
 from hloscope.stablehlo.bytecode.image import (
     DIALECTS,
@@ -25,12 +25,12 @@ from hloscope.stablehlo.bytecode.image import (
     write_resources,
 )
 from hloscope.stablehlo.bytecode.numbering import (
-    Flavours,
     Numbered,
     OpAttributes,
     Tables,
-    located,
-    numbered,
+    VhloValues,
+    number_module,
+    parsed_location,
 )
 from hloscope.stablehlo.bytecode.properties import (
     APPENDED,
@@ -73,9 +73,11 @@ def write_bytecode(
     Raises:
         UnsupportedError: An attribute, type or op has no form in bytecode.
     """
-    flavours = Flavours()
-    tables, attributes = numbered(module, version, flavours)
-    return _Writer(module, version, tables, attributes, flavours, orders, by_trait).file(producer)
+    vhlo_values = VhloValues()
+    tables, attributes = number_module(module, version, vhlo_values)
+    return _Writer(module, version, tables, attributes, vhlo_values, orders, by_trait).file(
+        producer
+    )
 
 
 def _section(number: int, data: bytes | bytearray) -> bytes:
@@ -83,7 +85,7 @@ def _section(number: int, data: bytes | bytearray) -> bytes:
 
 
 def _aligned(number: int, data: bytes, at: int, alignment: int) -> bytes:
-    """Return a section with its header and padding, aligned to `alignment` bytes.
+    """Return a section with its header and padding; its data is aligned to `alignment` bytes.
 
     `number` is that of the section, `at` the offset of its header in the file.
     """
@@ -113,7 +115,10 @@ class _Strings:
 
 
 class _Numbers:
-    """Returns the numbers of the entries in fields; with VHLO's encoding if the value is VHLO's."""
+    """The numbers of entries in fields.
+
+    VHLO's entries are used if the value belongs to an op of VHLO.
+    """
 
     def __init__(self, tables: Tables, strings: _Strings, vhlo: bool) -> None:
         self._tables, self._vhlo = tables, vhlo
@@ -134,12 +139,12 @@ class _Writer:
         version: int,
         tables: Tables,
         attributes: OpAttributes,
-        flavours: Flavours,
+        vhlo_values: VhloValues,
         orders: Orders,
         by_trait: bool,
     ) -> None:
         self.module, self.version, self.tables = module, version, tables
-        self.attributes, self.flavours, self.orders = attributes, flavours, orders
+        self.attributes, self.vhlo_values, self.orders = attributes, vhlo_values, orders
         self.isolated = isolated_ops(module, by_trait=by_trait)
         self.strings = _Strings()
         self.properties: dict[bytes, int] = {}
@@ -209,7 +214,7 @@ class _Writer:
         if chosen.row.code < 0:
             return chosen.fields[0].encode("utf-8", "surrogateescape") + b"\0", False
         out = [varint(chosen.row.code)]
-        if isinstance(item.value, Outer):
+        if isinstance(item.value, VhloDictionary):
             pairs = chosen.fields[0]
             out.append(varint(len(pairs)))
             for key, value in pairs:
@@ -227,8 +232,8 @@ class _Writer:
             return write_resources(0, (), {})
         module = self.module
         values = resources_of(module.resources) if isinstance(module, SourceModule) else {}
-        numbered = [(self.strings.of(name), name) for name in names]
-        return write_resources(self.tables.dialect("builtin"), numbered, values)
+        number_module = [(self.strings.of(name), name) for name in names]
+        return write_resources(self.tables.dialect("builtin"), number_module, values)
 
     # ----------------------------------------------------------------------------------- IR
 
@@ -260,9 +265,9 @@ class _Writer:
     def _regions(
         self, op: Operation, out: bytearray, base: int
     ) -> tuple[Operation, bytearray, Any]:
-        """Return the stack entry that writes the regions of an op to `out`.
+        """Return an entry of the stack of `_ir`: an op, and the steps that write its regions.
 
-        `base` is the number of the first value in them.
+        The steps append to `out`. `base` is the number of the first value in the regions.
         """
         isolated = op in self.isolated
         out += varint(len(op.regions) << 1 | isolated)
@@ -270,7 +275,13 @@ class _Writer:
         return op, buffer, self._steps(op, buffer, 0 if isolated else base)
 
     def _steps(self, op: Operation, out: bytearray, base: int) -> Iterable[tuple[Operation, int]]:
-        """Write the regions of an op; yield each inner op whose regions must be written next."""
+        """Write the regions of an op to `out`.
+
+        Yield each op in them that has regions, to be written next.
+
+        With each op comes the number of the first value in its regions. `base` is that number for
+        `op`.
+        """
         values = self.values
         vhlo = op.name.startswith("vhlo.")
         for region in op.regions:
@@ -299,7 +310,7 @@ class _Writer:
         out += varint(len(arguments))
         for argument in arguments:
             number = tables.number(argument.type, True, vhlo)
-            location = located(argument.location)
+            location = parsed_location(argument.location)
             where = varint(tables.number(location, False, False))
             if version < 4:
                 out += varint(number) + where
@@ -319,7 +330,7 @@ class _Writer:
         at = len(out)
         out.append(0)
         mask = 0
-        out += tables.found(located(op.location), False, False).code
+        out += tables.found(parsed_location(op.location), False, False).code
         dictionary = self.attributes.discardable(op)
         if dictionary is not None:
             mask |= 0x01
@@ -330,7 +341,7 @@ class _Writer:
             out += self._properties(op, properties)
         if op.results:
             mask |= 0x02
-            typed = vhlo or self.flavours.results(op)
+            typed = vhlo or self.vhlo_values.results(op)
             out += varint(len(op.results))
             for result in op.results:
                 out += tables.found(result.type, True, typed).code
@@ -376,7 +387,10 @@ class _Writer:
         return varint(len(numbers)) + b"".join(numbers)
 
     def _properties(self, op: Operation, properties: Any) -> bytes:
-        """Return the number of an op's properties; ops that share one mapping share the number."""
+        """Return the encoded number of an op's properties.
+
+        Ops that share one mapping share the number.
+        """
         key = op.name, id(op.properties)
         known = self.known.get(key)
         if known is None:
@@ -399,7 +413,10 @@ class _Writer:
         return self.properties.setdefault(b"".join(out), len(self.properties))
 
     def _uses(self, values: tuple[Value, ...]) -> bytes:
-        """Return the encoded use-list orders of results or arguments; empty if they have none."""
+        """Return the encoded use-list orders of results or arguments `values`.
+
+        Empty if all are in program order.
+        """
         orders = self.orders
         found = [(index, orders[value]) for index, value in enumerate(values) if value in orders]
         if not found:
@@ -414,9 +431,9 @@ class _Writer:
 
 
 def _number_values(region: Region, number: int, values: dict[Value, bytes]) -> int:
-    """Number the values of a region, starting at `number`; return the next free number.
+    """Number the values of a region from `number` on; return the next free number.
 
-    The encoded numbers are stored in `values`.
+    The encoded numbers are added to `values`.
     """
     for block in region.blocks:
         for argument in block.arguments:
@@ -472,8 +489,8 @@ def isolated_ops(module: Operation, *, by_trait: bool = False) -> set[Operation]
 def _inside(op: Operation, depth_of: dict[Value, int], depth: int) -> Iterator[Operation]:
     """Yield the ops in the regions of an op.
 
-    The depths of all arguments and results are recorded first, since an op may read a value that is
-    defined later. `depth` is the nesting depth of the op's regions.
+    The depths of all arguments and results are added to `depth_of` first, since an op may read a
+    value that is defined later. `depth` is the nesting depth of the op's regions.
     """
     for block in op.blocks:
         for argument in block.arguments:

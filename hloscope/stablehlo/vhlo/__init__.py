@@ -11,14 +11,14 @@ if TYPE_CHECKING:
         Need as Need,
         Needs as Needs,
         Obstacle as Obstacle,
+        convert_to_current as convert_to_current,
         obstacles as obstacles,
         to_version as to_version,
-        turn_into_current as turn_into_current,
     )
     from hloscope.stablehlo.vhlo.legalize import (
+        convert_to_stablehlo as convert_to_stablehlo,
         to_stablehlo as to_stablehlo,
         to_vhlo as to_vhlo,
-        turn_into_stablehlo as turn_into_stablehlo,
     )
     from hloscope.stablehlo.vhlo.tables import (
         ATTRIBUTES as ATTRIBUTES,

@@ -33,7 +33,7 @@ from hloscope.mlir import (
     UnitAttr,
     elements,
 )
-from hloscope.mlir.dialects import EMPTY, free_struct
+from hloscope.mlir.dialects import EMPTY, sparse_struct
 from hloscope.stablehlo.vhlo.tables import ENUMS
 from hloscope.stablehlo.vhlo.versions import ACCURACY, FALSE, NO_NUMBERS, NO_TYPE, NOTHING
 
@@ -114,7 +114,7 @@ def number(value: Attribute | None) -> int:
 
 
 class Kind(NamedTuple):
-    """Conversion of attributes of one kind between StableHLO and VHLO.
+    """Conversion of one kind of attribute between StableHLO and VHLO.
 
     Attributes:
         to: Returns VHLO's attributes by name, given the name and value in StableHLO and the op's
@@ -205,7 +205,7 @@ def _struct(kind: str) -> Kind:
         }
         if kind == "conv":
             return StructAttr("stablehlo", kind, tuple(values.items()))
-        return free_struct("stablehlo", kind, values)
+        return sparse_struct("stablehlo", kind, values)
 
     return Kind(to, back, lambda *_: tuple(empty))
 
@@ -314,7 +314,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "array": _plain(lambda value: value == NOTHING),
     "dicts": _plain(lambda value: value == NOTHING),
 }
-"""Conversions by kind, for attributes that differ between the dialects."""
+"""Conversions by kind, for attributes whose values differ between the dialects."""
 
 PLAIN: Final = _plain()
 
@@ -323,7 +323,10 @@ PLAIN: Final = _plain()
 
 
 def _windows(op: Operation) -> int:
-    """Return the number of spatial or window dimensions of an op; 0 if it has none."""
+    """Return the number of spatial dimensions of a convolution, or of window dimensions.
+
+    0 for other ops.
+    """
     conv = op.get("dimension_numbers")
     if isinstance(conv, StructAttr):
         spatial = conv.get("input_spatial_dimensions")
@@ -364,7 +367,7 @@ _DEFAULTS: Final[Mapping[str, Attribute]] = {
     "dims": NO_NUMBERS,
     "api_version": EnumAttr("vhlo", "api_version", "API_VERSION_ORIGINAL"),
 }
-"""VHLO's value of an attribute that StableHLO omits, by kind."""
+"""Value in VHLO of an attribute that StableHLO omits, by the attribute's kind."""
 
 
 def default(name: str, kind: str, op: Operation) -> Pairs:
@@ -398,8 +401,8 @@ _SPLATS: Final[Mapping[str, int]] = {
 }
 
 
-def says_nothing(name: str, kind: str, value: Attribute) -> bool:
-    """Is `value` the default of an optional attribute, which StableHLO omits?"""
+def is_default_value(name: str, kind: str, value: Attribute) -> bool:
+    """Is `value` the default of an optional attribute, so that StableHLO omits the attribute?"""
     if name in _SPLATS and isinstance(value, DenseAttr):
         found = elements(value)
         return found.splat and int.from_bytes(found.raw, "little") == _SPLATS[name]

@@ -132,10 +132,11 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
     return Converted(made, use_orders(made, replaced, mixed=mixed))
 
 
-def turn_into_current(module: Operation) -> None:
-    """Convert the ops of a module of VHLO to the current version, in place.
+def convert_to_current(module: Operation) -> None:
+    """Convert the ops of a VHLO module to the newest forms, in place.
 
-    Nothing else may use the module. Ops that share one properties mapping share one afterwards.
+    The caller must be the only user of the module. Ops that share one properties mapping share one
+    afterwards.
 
     Raises:
         DowngradeError: An op needs a later version.
@@ -154,7 +155,7 @@ def turn_into_current(module: Operation) -> None:
 
 
 def _ops_of_other_form(module: Operation, target: Version) -> set[str]:
-    """Return the names of a module's ops that must be replaced by another op in the version.
+    """Return the names of a module's ops of which the target version has only the other form.
 
     Raises:
         DowngradeError: An op needs a later version.
@@ -168,13 +169,13 @@ def _ops_of_other_form(module: Operation, target: Version) -> set[str]:
 
 
 def _has_other_form(name: str, target: Version) -> bool:
-    """Is the op of that name missing in the target version, which has another form of it?"""
+    """Does the target version have op `name` only in its other form, `_v1` or `_v2`?"""
     row = OPS.get(name[5:]) if name.startswith("vhlo.") else None
     return row is not None and not row.first <= target <= row.last
 
 
 def _changed(op: Operation) -> tuple[str, Mapping[str, Attribute]]:
-    """Return the name and the properties of the other form of an op.
+    """Return the name and the properties of an op in its other form.
 
     An op has at most two forms, so `_v1` is upgraded and `_v2` downgraded.
     """
@@ -189,7 +190,7 @@ def _changed(op: Operation) -> tuple[str, Mapping[str, Attribute]]:
 
 
 class Need(NamedTuple):
-    """A version, and a text of the feature that needs at least that version."""
+    """A version, and the feature (in words) that needs at least that version."""
 
     version: Version
     feature: str
@@ -212,7 +213,7 @@ class Obstacle(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Location of the op, as a text in MLIR's form."""
+        """Location of the op, as text in MLIR's form."""
         return location_text(resolve_location(self.location))
 
     def __str__(self) -> str:
@@ -303,7 +304,7 @@ _NOTHING: Final[Sequence[Need]] = ()
 
 
 class Needs:
-    """The versions that ops need; results for attributes and types are stored."""
+    """Computes the versions that ops need; results are stored by attribute, type and properties."""
 
     def __init__(self) -> None:
         # By `id`, since to hash a long constant costs more than to inspect it. Each entry holds the
@@ -330,7 +331,7 @@ class Needs:
     def of(self, op: Operation) -> Sequence[Need]:
         """Return the versions after the minimum that an op needs, each with a feature.
 
-        Another form of the op may be written in their place.
+        A feature that the op's other form does not need is not included.
         """
         known = self._plain.get((op.name, id(op.properties)))
         if known is None or op.attributes:
@@ -349,7 +350,7 @@ class Needs:
         name = op.name.removeprefix("vhlo.")
         # Needs of ops with the same properties differ only by their types, unless a rule inspects
         # operands or results: then each op is inspected.
-        if not found and not op.attributes and not _looks_around(name):
+        if not found and not op.attributes and not _depends_on_context(name):
             self._plain[op.name, id(op.properties)] = op.properties
         return found
 
@@ -386,8 +387,8 @@ class Needs:
         """Is the op in VHLO's tables of ops?"""
         return op.name.removeprefix("vhlo.") in OPS
 
-    def as_it_is(self, op: Operation) -> list[Need]:
-        """Return the versions that a reader must have to read an op in its present form."""
+    def needs_of_present_form(self, op: Operation) -> list[Need]:
+        """Return the versions that a reader needs for the present form of an op, with features."""
         name = op.name.removeprefix("vhlo.")
         row = OPS.get(name)
         if row is None:
@@ -403,8 +404,8 @@ class Needs:
             found.append(Need(need.version, f"{need.feature} of {where}"))
 
 
-def _looks_around(name: str) -> bool:
-    """May the versions that an op needs depend on more than its properties and types?"""
+def _depends_on_context(name: str) -> bool:
+    """May the versions that op `name` needs depend on more than its properties and types?"""
     change = CHANGES.get(name.rpartition("_v")[0])
     return needs_more(name) or (change is not None and bool(change.condition))
 
@@ -417,7 +418,7 @@ def place_of(op: Operation) -> Location:
 
 
 def obstacles(module: Operation, target: Version) -> list[Obstacle]:
-    """Return everything in a module of VHLO that the target version cannot express."""
+    """Return the ops of a VHLO module that the target version cannot express, with the features."""
     needs = Needs()
     # Patch numbers do not change the dialect, so versions are compared without them.
     plain = (*target[:2], 0)

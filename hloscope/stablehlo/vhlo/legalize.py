@@ -54,7 +54,7 @@ from hloscope.stablehlo.vhlo.attributes import (
     PLAIN,
     MappingError,
     default,
-    says_nothing,
+    is_default_value,
     tensor,
 )
 from hloscope.stablehlo.vhlo.tables import ATTRIBUTES, OPS, TYPES, current
@@ -62,9 +62,9 @@ from hloscope.stablehlo.vhlo.trees import (
     CAST,
     Rebuild,
     add_casts,
+    cast_obstacle,
     copied,
     every_op,
-    unfit_beside_vhlo,
 )
 from hloscope.stablehlo.vhlo.versions import CURRENT, Version
 
@@ -78,12 +78,15 @@ _ELEMENTS: Final = frozenset(
 _BASES: Final = {"func.func": "func", "func.return": "return", "func.call": "call"}
 _TILINGS: Final = AttributeSlot("result_tilings", "tilings", optional=True)
 _STRUCTS: Final = frozenset(row.name.removesuffix("_v1") for row in ATTRIBUTES)
-"""Names of StableHLO's structures that VHLO has as attributes, too.
+"""Names of StableHLO's structures that are attributes of VHLO, too.
 
-Every other structure is the value of one attribute, which `attributes.KINDS` splits into fields.
+Every other structure is the value of one attribute, which `attributes.KINDS` splits into one
+attribute per field.
 """
 _TENSOR_ELEMENTS: Final = (I1, I64)
 """Element types of arrays that VHLO writes as tensors; VHLO cannot express other arrays.
+
+Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
 
 Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
 
@@ -96,7 +99,7 @@ _BITS: Final = 64
 # Asked for every op of a module; there are about 130 names.
 @cache
 def slots_of(name: str, library: Version) -> tuple[AttributeSlot, ...]:
-    """Return the inherent attributes of a StableHLO op that VHLO has in the version `library`."""
+    """Return the inherent attributes of StableHLO op `name` that VHLO has in version `library`."""
     definition = DEFINITIONS.get(name)
     found = list(definition.attributes) if definition else []
     base = base_of(name)
@@ -182,7 +185,7 @@ class _Legalizer:
         # An op outside of VHLO stays. It may use values of VHLO through casts, unless its regions
         # or successors would need casts where none can be inserted.
         if not base and self.mixed:
-            why = unfit_beside_vhlo(op)
+            why = cast_obstacle(op)
             if why:
                 self._refuse(op, why)
             return copied(op, operands, results, regions)
@@ -277,8 +280,8 @@ class _Legalizer:
     def _check(self, op: Operation, name: str, value: Attribute) -> Attribute:
         """Return an attribute in VHLO's form.
 
-        If there is none, record an error and return it as it is. `name` is the name of the
-        attribute in the error.
+        If VHLO cannot express it, record an error that has its name `name`, and return it
+        unchanged.
         """
         known = self._attributes.get(id(value))
         if known is None:
@@ -339,7 +342,7 @@ class _Legalizer:
 
 
 def _has_vhlo_form(value: Attribute) -> bool:
-    """Does `_in_vhlo_form` replace this attribute: a symbol, or an array of `i64` or `i1`?"""
+    """Is the attribute a symbol, or an array of `i64` or `i1`, which `_in_vhlo_form` replaces?"""
     match value:
         case SymbolAttr():
             return not value.nested
@@ -424,10 +427,10 @@ def to_stablehlo(module: Operation) -> Operation:
     return Rebuild(restorer.make, restorer.is_cast).run(module)
 
 
-def turn_into_stablehlo(module: Operation) -> Operation:
+def convert_to_stablehlo(module: Operation) -> Operation:
     """Convert a module of VHLO's current version to StableHLO, in place; return it.
 
-    Nothing else may use the module. A module with casts is copied instead.
+    The caller must be the only user of the module. A module with casts is copied instead.
 
     Raises:
         UnsupportedError: VHLO does not have an op of the module.
@@ -444,7 +447,10 @@ def turn_into_stablehlo(module: Operation) -> Operation:
 
 
 class _Restorer:
-    """Converts ops to StableHLO; ops that share one properties mapping share it afterwards."""
+    """Converts VHLO ops to StableHLO.
+
+    Ops that share one properties mapping share one afterwards.
+    """
 
     def __init__(self) -> None:
         # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
@@ -531,7 +537,7 @@ def _properties(op: Operation, name: str) -> Mapping[str, Attribute]:
         # VHLO writes every optional attribute out. StableHLO omits those with the default value,
         # except where its op always states them.
         asks = kind in ("dims", "bools") or (kind not in KINDS and not slot.given)
-        if slot.optional and asks and says_nothing(slot.name, kind, given[slot.name]):
+        if slot.optional and asks and is_default_value(slot.name, kind, given[slot.name]):
             continue
         value = KINDS.get(kind, PLAIN).back(given, slot.name)
         if value is not None:

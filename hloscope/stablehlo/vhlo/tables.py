@@ -217,7 +217,9 @@ _ROWS: Final = """
     while_v1 | 0.9.0 | operand* | | results* | cond body
     xor_v1 | 0.9.0 | lhs rhs | | result |
 """
-"""Rows `name | versions | operands | attributes | results | regions` of ops.
+"""The forms of all ops, one per row `name | versions | operands | attributes | results | regions`.
+
+Source: `VhloOps.td`.
 
 Source: `VhloOps.td`.
 
@@ -278,9 +280,9 @@ def attributes_of(op: str) -> tuple[str, ...] | None:
 
 
 def current(base: str, library: Version = FOREVER) -> str | None:
-    """Return the form of an op that a StableHLO version uses, such as `add_v1`.
+    """Return the form of op `base` that StableHLO version `library` uses, such as `add_v1`.
 
-    `None` if the version does not have the op.
+    The result is `None` if the version does not have the op.
 
     >>> current("exponential"), current("exponential", (1, 8, 0)), current("sclie")
     ('exponential_v2', 'exponential_v1', None)
@@ -331,7 +333,12 @@ operand_tuple_indices:svarints | struct output_operand_alias
     24 mesh_axis_v1               1.16.0 | name:attr size:svarint | struct mesh_axis
     25 mesh_v1                    1.16.0 | axes:attr device_ids:attr? | mesh
 """
-"""Source: `VhloBytecode.cpp`, `VhloAttrs.td`."""
+"""Attributes of VHLO, in rows `code name version | fields | encoding`.
+
+Source: `VhloBytecode.cpp`, `VhloAttrs.td`.
+
+Source: `VhloBytecode.cpp`, `VhloAttrs.td`.
+"""
 
 _TYPES: Final = """
     0  bool_v1            0.9.0  | | i1
@@ -381,14 +388,19 @@ zero_points:svarints | quantized_axis
     41 buffer_v1          1.13.0 | shape:svarints element_type:type | buffer
     42 future_v1          1.15.0 | types:types | future
 """
-"""Source: `VhloBytecode.cpp`, `VhloTypes.td`."""
+"""Types of VHLO, in rows `code name version | fields | encoding`.
+
+Source: `VhloBytecode.cpp`, `VhloTypes.td`.
+
+Source: `VhloBytecode.cpp`, `VhloTypes.td`.
+"""
 
 ENUMS: Final = {"api_version": list(API_VERSIONS)}
 """Values of the enums of VHLO that StableHLO does not have, by name."""
 
 
 class CodeRow(NamedTuple):
-    """One attribute or type of VHLO.
+    """One attribute or type of VHLO, or of another dialect with codes in bytecode.
 
     Attributes:
         code: Number of the attribute or type in bytecode.
@@ -406,7 +418,7 @@ class CodeRow(NamedTuple):
 
 
 def code_row(row: str) -> CodeRow:
-    """Parse a row `code name version | fields | value`.
+    """Parse a row `code name version | fields | encoding` of a table.
 
     >>> code_row("17 type_v1 0.9.0 | value:type | type").fields
     (('value', 'type'),)

@@ -23,7 +23,7 @@ def every_op(module: Operation) -> Iterator[Operation]:
 
 
 class _Frame:
-    """An op whose regions are being rebuilt."""
+    """An op whose regions are being rebuilt, with the state of that work."""
 
     __slots__ = ("block", "done", "op", "region", "steps")
 
@@ -36,7 +36,7 @@ class _Frame:
 
 
 class Rebuild:
-    """Rebuilds a module, op by op.
+    """Builds a new module from an old one, op by op.
 
     Args:
         make: Creates each new op. The new results have the old types unless `make` changes them.
@@ -137,7 +137,7 @@ def copied(
     results: tuple[Value, ...],
     regions: tuple[Region, ...],
 ) -> Operation:
-    """Return a copy of an op with other operands, results and regions."""
+    """Return a copy of an op with the given operands, results and regions."""
     kind = SourceModule if isinstance(op, SourceModule) else Operation
     made = kind(
         op.name,
@@ -170,15 +170,12 @@ CAST: Final = "builtin.unrealized_conversion_cast"
 
 
 def is_vhlo_op(op: Operation) -> bool:
-    """Is the op of the dialect VHLO?
-
-    If so, its attributes and types are VHLO's.
-    """
+    """Is `op` an op of VHLO, so that its attributes and types are VHLO's?"""
     return op.name.startswith("vhlo.")
 
 
-def of_vhlo(value: Value) -> bool:
-    """Is a value defined by an op of VHLO, or an argument of a block in its regions?
+def has_vhlo_type(value: Value) -> bool:
+    """Does a value have a VHLO type: is it defined by an op of VHLO, or an argument in its regions?
 
     The value must not be the result of a cast.
     """
@@ -190,11 +187,11 @@ def of_vhlo(value: Value) -> bool:
     return parent is not None and is_vhlo_op(parent)
 
 
-def unfit_beside_vhlo(op: Operation) -> str:
+def cast_obstacle(op: Operation) -> str:
     """Return why an op of another dialect cannot be in a function of VHLO; empty if it can.
 
-    Casts give its operands their own types. The arguments of its successor blocks and the
-    terminators of its regions cannot be cast.
+    Casts convert its operands to its own types. Neither the arguments of its successors nor the
+    operands of terminators in its regions can be cast.
     """
     if any(block.arguments for block in op.successors) and _in_function(op):
         return "the arguments of the blocks that it goes to would be of other types"
@@ -222,7 +219,7 @@ def add_casts(module: Operation) -> None:
         for operand in op.operands:
             found = flavours.get(operand)
             if found is None:
-                found = flavours[operand] = of_vhlo(operand)
+                found = flavours[operand] = has_vhlo_type(operand)
             if found != wanted and operand not in casts:
                 casts[operand] = _cast(operand, op)
     if not casts:
@@ -242,13 +239,14 @@ def add_casts(module: Operation) -> None:
 
 
 def _cast(value: Value, user: Operation) -> Operation:
-    """Return a new cast of a value, which is not inserted yet; `user` is its first user.
+    """Create a cast of a value, and return it; it is in no block yet.
 
-    Its location is that of the value if the value is VHLO's, else that of the user.
+    `user` is the cast's first user. The location is that of the value if the value is VHLO's, else
+    that of the user.
     """
     owner = value.owner
     location = user.location
-    if of_vhlo(value):
+    if has_vhlo_type(value):
         location = owner.location if isinstance(owner, Operation) else value.location
     result = Value(value.type)
     made = Operation(CAST, (value,), (result,), location=location)
@@ -287,7 +285,7 @@ def _insert(casts: dict[Value, Operation], flavours: dict[Value, bool]) -> None:
 
 
 _Uses: TypeAlias = dict[Value, list[tuple[int, bool]]]
-"""Uses of each value, in order: position, and whether the user was not replaced."""
+"""Uses of each value, in order: position of the use, and whether the use remains at the end."""
 
 
 def use_orders(
@@ -299,7 +297,7 @@ def use_orders(
 
     Args:
         module: The module after the replacement.
-        replaced: The ops that replaced others.
+        replaced: The ops of the module that replaced ops of the original.
         mixed: Whether casts between VHLO and other dialects were inserted.
     """
     # Only the operands and results of replaced ops and new casts can be out of order: the uses of
@@ -342,12 +340,12 @@ def use_orders(
 def _order_casts(casts: Mapping[Operation, int], uses: _Uses) -> None:
     """Change the uses to the order that results from inserting casts.
 
-    `casts` has the position of each cast. A cast from VHLO is the last user of its operand. A cast
-    to VHLO takes over the uses of its operand one by one, which reverses them.
+    `casts` has the position of each cast among the ops. A cast from VHLO is the last user of its
+    operand. A cast to VHLO takes over the uses of its operand one by one, which reverses them.
     """
     for op, number in casts.items():
         (value,) = op.operands
-        if of_vhlo(value):
+        if has_vhlo_type(value):
             first = (number << 32, True)
             uses[value].remove(first)
             uses[value].append(first)
@@ -358,7 +356,7 @@ def _order_casts(casts: Mapping[Operation, int], uses: _Uses) -> None:
 def _numbers(uses: list[int]) -> tuple[bool, tuple[int, ...]] | None:
     """Return an order of uses as bytecode encodes it; `None` for program order.
 
-    The encoding is whether the numbers are index pairs, and the numbers.
+    The encoding has two parts: whether the integers are index pairs, and the integers.
     """
     usual = sorted(uses, reverse=True)
     if usual == uses:

@@ -109,7 +109,7 @@ def _release(row: str) -> Release:
 
 
 RELEASES: Final = tuple(map(_release, _RELEASE_ROWS.strip().splitlines()))
-"""All versions of VHLO, the oldest first."""
+"""All versions of VHLO in ascending order."""
 
 MINIMUM: Final = RELEASES[0].version
 CURRENT: Final = RELEASES[-1].version
@@ -120,7 +120,7 @@ _NAMED: Final = {
     "week_4": ((1, 15, 0), (1, 18, 0)),
     "week_12": ((1, 13, 7), (1, 16, 2)),
 }
-"""Version that each name stands for, in StableHLO 1.17.0 and in 1.20.0.
+"""The version that each name means, in StableHLO 1.17.0 and in 1.20.0.
 
 Source: `Version::fromCompatibilityRequirement` of StableHLO; what jaxlib answers.
 """
@@ -191,7 +191,7 @@ ACCURACY: Final = StructAttr(
     "result_accuracy",
     (("mode", EnumAttr("stablehlo", "result_accuracy_mode", "DEFAULT")),),
 )
-"""Result accuracy of an op that requests none."""
+"""Result accuracy that an op has in VHLO if the program requests none."""
 NO_NUMBERS: Final = DenseAttr(b"", TensorType(I64, (0,)))
 NO_TYPE: Final = TypeAttr(NONE)
 FALSE: Final = BoolAttr(False)
@@ -258,7 +258,7 @@ _CONDITIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], str]]] = {
     "no_regions": (lambda op: not op.regions, "regions"),
     "padding_attribute": (lambda op: (_lhs_rank(op) or 0) >= 2, "an operand of unknown rank"),
 }
-"""Condition for the downgrade of an op, by name, and the feature of ops that violate it."""
+"""Conditions for the downgrade of an op, by name, each with the feature of ops that violate it."""
 
 
 class Change(Struct, frozen=True):
@@ -320,7 +320,7 @@ CHANGES: Final = {
     for row in _ROWS.replace("\\\n", "").strip().splitlines()
     for change in _changes(row)
 }
-"""The change from `_v1` to `_v2` of each op that has both, by name without version."""
+"""The change from form `_v1` to `_v2` of each op that has both, by the name without version."""
 
 
 # -------------------------------------------------------------------- rules within a version
@@ -329,11 +329,11 @@ _PAIRED: Final = frozenset(
     "all_reduce_v1 reduce_v1 reduce_scatter_v1 reduce_window_v1 scatter_v1"
     " select_and_scatter_v1".split()
 )
-"""Ops whose results had the element types of their operands before version 0.17.0."""
+"""Ops that before version 0.17.0 had results with the element types of their operands."""
 
 
 def needs_more(name: str) -> bool:
-    """May `extra_needs` return a version for an op of that name?"""
+    """May `extra_needs` return a version for op `name`?"""
     return name in _PAIRED or name.startswith("custom_call_")
 
 

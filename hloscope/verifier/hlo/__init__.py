@@ -16,7 +16,7 @@ from hloscope.verifier.hlo.module import (
     check_recursion,
 )
 from hloscope.verifier.hlo.pairs import check_channels, check_groups, check_pairs, module_devices
-from hloscope.verifier.hlo.types import Kind, check_attributes, check_type, kind_of
+from hloscope.verifier.hlo.types import CheckKey, check_attributes, check_key, check_type
 
 
 def verify_hlo(module: Module) -> list[Diagnostic]:
@@ -36,10 +36,10 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
         return recursion
     devices, found = module_devices(module)
     found += check_module(module)
-    right: set[Kind] = set()
+    valid: set[CheckKey] = set()
     for computation in module:
         for ins in computation:
-            found += _check_instruction(ins, right)
+            found += _check_instruction(ins, valid)
             found += check_groups(ins, devices)
         found += check_pairs(computation)
     found += check_channels(module)
@@ -47,19 +47,23 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
 
 
 def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]:
-    """Return the errors of single instructions, not those of the computation that contains them."""
-    right: set[Kind] = set()
-    return [found for ins in instructions for found in _check_instruction(ins, right)]
+    """Return the errors of single instructions.
+
+    The computation that contains them is not checked.
+    """
+    valid: set[CheckKey] = set()
+    return [found for ins in instructions for found in _check_instruction(ins, valid)]
 
 
-def _check_instruction(ins: Instruction, right: set[Kind]) -> Iterator[Diagnostic]:
+def _check_instruction(ins: Instruction, valid: set[CheckKey]) -> Iterator[Diagnostic]:
     """Yield the errors of one instruction.
 
-    `right` has the kinds of instructions that were found valid; a valid kind is added to it.
+    `valid` has the kinds of valid instructions, whose types are not checked again; the kind of a
+    valid instruction is added. Attributes and aliasing are always checked.
     """
-    kind = kind_of(ins)
+    kind = check_key(ins)
     # Attributes and aliases are not part of a kind, so that they are checked for each instruction.
-    if kind in right:
+    if kind in valid:
         yield from check_attributes(ins)
         yield from check_operand_aliasing(ins)
         return
@@ -70,7 +74,7 @@ def _check_instruction(ins: Instruction, right: set[Kind]) -> Iterator[Diagnosti
     of_calls = [*check_calls(ins)]
     yield from of_calls
     if not of_type and not of_calls:
-        right.add(kind)
+        valid.add(kind)
 
 
 __all__ = ["verify_hlo", "verify_instructions"]

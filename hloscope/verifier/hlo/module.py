@@ -45,15 +45,15 @@ from hloscope.ops import (
     fused_twice,
 )
 from hloscope.support.source import Span
-from hloscope.verifier.hlo.rules import placed, same
-from hloscope.verifier.hlo.types import begun, opcode
+from hloscope.verifier.hlo.rules import bounds_as_sizes, same
+from hloscope.verifier.hlo.types import opcode, started_op
 
 # --------------------------------------------------------------------------------------------------
 # Checks of a module as a whole: header, entry computation, order, parameters, fusions.
 
 
 def check_module(module: Module) -> Iterator[Diagnostic]:
-    """Yield the errors of a module that do not belong to a single instruction."""
+    """Yield the errors of a module's header, calls and aliasing, apart from single instructions."""
     yield from _check_header(module)
     yield from _check_entry_layout(module)
     yield from check_aliasing(module)
@@ -90,23 +90,23 @@ def _check_header(module: Module) -> Iterator[Diagnostic]:
 
 
 def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
-    """Yield an error for each difference between `entry_computation_layout` and the entry."""
+    """Yield an error for each type in `entry_computation_layout` that is not the entry's."""
     text = dict(module.extras).get("entry_computation_layout")
     if text is None:
         return
     try:
-        taken, returned = read_signature(text)
+        inputs, returned = read_signature(text)
     except HloscopeError as error:
         yield Diagnostic(f"entry_computation_layout: {error.message}", module.entry.span)
         return
     have = module.entry.arguments
-    if len(have) != len(taken):
-        message = f"entry_computation_layout has {len(taken)} parameters, the entry {len(have)}"
+    if len(have) != len(inputs):
+        message = f"entry_computation_layout has {len(inputs)} parameters, the entry {len(have)}"
         yield Diagnostic(message, module.entry.span)
         return
     named = [f"parameter {i}" for i in range(len(have))]
     pairs = zip(
-        [*named, "the result"], [*have, *module.entry.results], [*taken, returned], strict=True
+        [*named, "the result"], [*have, *module.entry.results], [*inputs, returned], strict=True
     )
     for what, own, header in pairs:
         if not same(own, header):
@@ -125,11 +125,11 @@ def read_signature(text: str) -> tuple[tuple[Type, ...], Type]:
         ParseError: The text is not a signature.
     """
     inner = text.strip()[1:-1]
-    taken, end = read_type(inner, 0)
+    inputs, end = read_type(inner, 0)
     arrow = inner.find("->", end)
     if arrow < 0:
         raise ParseError("expected `->` and the type of the result")
-    parts = taken.elements if isinstance(taken, TupleType) else (taken,)
+    parts = inputs.elements if isinstance(inputs, TupleType) else (inputs,)
     return parts, parse_type(inner[arrow + 2 :].strip())
 
 
@@ -176,8 +176,11 @@ def _check_fusions(module: Module) -> Iterator[Diagnostic]:
 
 
 def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors about the parameter and result types of the computations that an op calls."""
-    inner = begun(ins)
+    """Yield errors of the computations that an op calls.
+
+    Their parameters and results must have the types that the op needs.
+    """
+    inner = started_op(ins)
     if inner is not None:
         yield from _begun(inner)
         return
@@ -187,15 +190,15 @@ def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _takes(ins: Instruction, callee: Computation, given: tuple[Type, ...]) -> Iterator[Diagnostic]:
-    taken = callee.arguments
-    if len(taken) != len(given):
+    inputs = callee.arguments
+    if len(inputs) != len(given):
         message = (
-            f"`{opcode(ins)}` gives {callee.name} {len(given)} operands, it takes {len(taken)}"
+            f"`{opcode(ins)}` gives {callee.name} {len(given)} operands, it takes {len(inputs)}"
         )
         yield Diagnostic(message, ins.span)
         return
-    for i, (have, want) in enumerate(zip(given, taken, strict=True)):
-        if not same(placed(have), placed(want)):
+    for i, (have, want) in enumerate(zip(given, inputs, strict=True)):
+        if not same(bounds_as_sizes(have), bounds_as_sizes(want)):
             yield Diagnostic(
                 f"`{opcode(ins)}` gives {callee.name} {_text(have)} as parameter {i}, it takes"
                 f" {_text(want)}",
@@ -223,9 +226,9 @@ def _call(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _begun(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors about the computation that `<op>-start` calls.
+    """Yield errors of the types of the computation that an op `<op>-start` calls.
 
-    `async-update` ops may add operands that the start lacks.
+    Operands may be missing, since `async-update` ops may add them.
     """
     if not isinstance(ins.op, Call | Fusion) or not ins.calls:
         return
@@ -264,7 +267,7 @@ def _case(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _async(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors of an `async-start`: called computation, operands and declared type."""
+    """Yield errors of an `async-start`: its called computation, operands and declared type."""
     op = ins.op
     if not isinstance(op, AsyncStart) or op.wrapped is not None:
         return
@@ -278,11 +281,11 @@ def _async(ins: Instruction) -> Iterator[Diagnostic]:
         yield Diagnostic(message, ins.span)
     yield from _takes(ins, callee, tuple(o.type for o in ins.operands))
     match ins.type:
-        case TupleType((taken, result, *_)):
+        case TupleType((inputs, result, *_)):
             given = TupleType(tuple([o.type for o in ins.operands]))
-            if not same(taken, given):
+            if not same(inputs, given):
                 message = (
-                    f"the first part of the type is {_text(taken)}, the operands {_text(given)}"
+                    f"the first part of the type is {_text(inputs)}, the operands {_text(given)}"
                 )
                 yield Diagnostic(message, ins.span)
             if result == TupleType(()):
@@ -294,7 +297,7 @@ def _async(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 _GROUPED: Final = (Send, Recv, Bitcast, Parameter, Tuple)
-"""Ops of which an asynchronous computation may have any number, if it has no other ops.
+"""Ops of which an asynchronous computation may have several, if it has only these.
 
 Source: XLA `hlo_verifier.cc` (`VerifyAsyncComputation`), `hlo_computation.h`
 (`OnlyContainsSendRecv`).
@@ -342,7 +345,7 @@ def check_aliasing(module: Module) -> Iterator[Diagnostic]:
             if isinstance(entry, Diagnostic):
                 yield entry
                 continue
-            wrong = _wrong_entry(entry, "parameter", arguments, result, aliased)
+            wrong = _entry_error(entry, "parameter", arguments, result, aliased)
             if wrong is None and entry.output is not None:
                 aliased.add((entry.taken, entry.inside))
             if wrong is not None:
@@ -359,12 +362,12 @@ def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
         if isinstance(entry, Diagnostic):
             yield entry
             continue
-        wrong = _wrong_place(entry, "operand", operands, ins.type)
+        wrong = _index_error(entry, "operand", operands, ins.type)
         if wrong is None and entry.output is not None:
-            taken, made = _part(operands[entry.taken], entry.inside), _part(ins.type, entry.output)
-            if taken is not None and made is not None and not same(taken, made):
+            inputs, made = _part(operands[entry.taken], entry.inside), _part(ins.type, entry.output)
+            if inputs is not None and made is not None and not same(inputs, made):
                 wrong = (
-                    f"{_place('operand', entry)} is {_or_none(taken)}, part"
+                    f"{_place('operand', entry)} is {_or_none(inputs)}, part"
                     f" {index_text(entry.output)} of the result {_or_none(made)}; they need the"
                     " same type"
                 )
@@ -373,9 +376,11 @@ def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasing | Diagnostic]:
-    """Yield the entries of an aliasing attribute; an entry that does not parse gives an error.
+    """Yield the entries of an aliasing attribute.
 
-    `name` is that of the attribute, `span` its position.
+    An entry with a syntax error gives a `Diagnostic`.
+
+    `name` is the attribute's name, `span` its position.
     """
     try:
         yield from read_aliasing(name, text, span)
@@ -383,37 +388,39 @@ def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasin
         yield Diagnostic(error.message, span)
 
 
-def _wrong_place(entry: Aliasing, what: str, taken: tuple[Type, ...], result: Type) -> str | None:
-    """Return an error message if an index of an entry does not exist; else `None`.
+def _index_error(entry: Aliasing, kind: str, inputs: tuple[Type, ...], result: Type) -> str | None:
+    """Return an error message if an index in an entry does not exist; else `None`.
 
-    `taken` are the types of the parameters or operands, `result` that of the result.
+    `kind` is `parameter` or `operand`, `inputs` has their types, `result` is the type of the
+    result.
     """
-    if entry.taken >= len(taken):
-        owner = "the entry" if what == "parameter" else "the instruction"
-        return f"there is no {what} {entry.taken}, {owner} has {len(taken)}"
-    type_ = taken[entry.taken]
+    if entry.taken >= len(inputs):
+        owner = "the entry" if kind == "parameter" else "the instruction"
+        return f"there is no {kind} {entry.taken}, {owner} has {len(inputs)}"
+    type_ = inputs[entry.taken]
     if _part(type_, entry.inside) is None:
-        return f"{what} {entry.taken}, {_or_none(type_)}, has no part {index_text(entry.inside)}"
+        return f"{kind} {entry.taken}, {_or_none(type_)}, has no part {index_text(entry.inside)}"
     if entry.output is not None and _part(result, entry.output) is None:
         return f"the result, {_or_none(result)}, has no part {index_text(entry.output)}"
     return None
 
 
-def _wrong_entry(
+def _entry_error(
     entry: Aliasing,
-    what: str,
-    taken: tuple[Type, ...],
+    kind: str,
+    inputs: tuple[Type, ...],
     result: Type,
     aliased: set[tuple[int, ShapeIndex]],
 ) -> str | None:
-    """Return an error message if an entry of a header is invalid; else `None`.
+    """Return an error message if an entry of an aliasing in the header is invalid; else `None`.
 
-    `aliased` has the parameter indices of earlier entries; this one's is added.
+    `kind`, `inputs` and `result` are as in `_index_error`. `aliased` has (parameter, shape index)
+    of earlier entries; those of this entry are added.
     """
-    wrong = _wrong_place(entry, what, taken, result)
+    wrong = _index_error(entry, kind, inputs, result)
     if wrong is not None:
         return wrong
-    own, place = _part(taken[entry.taken], entry.inside), _place(what, entry)
+    own, place = _part(inputs[entry.taken], entry.inside), _place(kind, entry)
     # XLA aliases buffers, and a tuple is not in one buffer.
     if isinstance(own, TupleType):
         return f"{place} is {_or_none(own)}, needs an array"
@@ -441,7 +448,7 @@ def _bytes(type_: Type | None) -> int | None:
     """
     if type_ is None:
         return None
-    whole = placed(type_)
+    whole = bounds_as_sizes(type_)
     if not isinstance(whole, TensorType) or not whole.is_static:
         return None
     return (prod(whole.shape) * storage_bits(whole) + 7) // 8

@@ -1,4 +1,4 @@
-"""Checks of communication: starts and dones, channels, and the devices of collectives."""
+"""Checks of communication: starts and their dones, channels, and the devices of collectives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hloscope.ops import (
     SendDone,
     Tuple,
 )
-from hloscope.verifier.hlo.rules import like, same
+from hloscope.verifier.hlo.rules import equal_up_to_precision, same
 from hloscope.verifier.hlo.types import opcode
 
 # --------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ _STARTS_OF: Final = {
     AsyncUpdate: (AsyncStart, AsyncUpdate),
     AsyncDone: (AsyncStart, AsyncUpdate),
 }
-"""Ops that may define the operand of an op that continues or ends a start, by class."""
+"""Ops that may define the operand of an update or done op, by the class of the update or done."""
 
 _USERS_OF: Final[dict[type, tuple[type, ...]]] = {
     AsyncStart: (AsyncUpdate, AsyncDone),
@@ -49,22 +49,25 @@ _USERS_OF: Final[dict[type, tuple[type, ...]]] = {
     Send: (SendDone, Tuple),
     Recv: (RecvDone, Tuple),
 }
-"""Ops that may be the only user of a start, by class; a loop carries sends and recvs in tuples."""
+"""Ops that may be the only user of a start, by the start's class.
+
+Loops pass sends and recvs in tuples.
+"""
 
 _THREAD: Final = "async_execution_thread"
 
 _CONVERTING: Final = (AllGather, AllReduce, CollectivePermute)
-"""Starts with a done opcode of their own, whose done may declare another float precision."""
+"""Starts whose done is an opcode of its own, and may declare another float precision."""
 
 _PASSED_ON: Final = ("parameter", "get_tuple_element", "tuple", "while", "optimization_barrier")
 """Ops by which a loop passes the result of a send or recv to the next iteration."""
 
 _MOST_STEPS: Final = 10_000
-"""Limit of `async-update` ops that are followed back to one start."""
+"""Maximum number of `async-update` ops between an `async-done` and its start."""
 
 
 def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
-    """Yield an error for each start without exactly one done, and for each done without a start."""
+    """Yield an error for each start not ended by exactly one done, and dones without start."""
     uses = None
     for ins in computation:
         starts = _STARTS_OF.get(type(ins.op))
@@ -79,9 +82,9 @@ def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
 
 
 def _may_stay_open(ins: Instruction, computation: Computation) -> bool:
-    """Does XLA accept this start without a done?
+    """May a start lack a done in XLA?
 
-    It does for `all-gather-start`, and for a send or recv that is the root of an asynchronous
+    An `all-gather-start` may, and so may a send or recv that is the root of an asynchronous
     computation.
     """
     if isinstance(ins.op, Send | Recv):
@@ -90,9 +93,9 @@ def _may_stay_open(ins: Instruction, computation: Computation) -> bool:
 
 
 def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
-    """Yield errors of an update or done op: its operand, the kind of the start, and its types.
+    """Yield errors of an update or done op: of its operand, its start and its types.
 
-    `starts` are the ops that may define the operand.
+    `starts` has the classes of ops that may define its operand.
     """
     if not ins.operands:
         return
@@ -109,13 +112,13 @@ def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnosti
         return
     start = _start_of(operand)
     yield from _check_names(ins, start)
-    begun, ended = _started_opcode(start), ins.op.wrapped_name
-    if begun and ended and begun != ended:
-        message = f"`{opcode(ins)}` ends `{start.name}`, which is a `{begun}-start`"
+    started_op, ended = _started_opcode(start), ins.op.wrapped_name
+    if started_op and ended and started_op != ended:
+        message = f"`{opcode(ins)}` ends `{start.name}`, which is a `{started_op}-start`"
         yield Diagnostic(message, ins.span)
     elif isinstance(ins.op, AsyncDone):
         result = _result_type(operand, start)
-        if result is not None and not _fit(start)(result, ins.type):
+        if result is not None and not _type_comparison(start)(result, ins.type):
             have, want = (print_type(t, layout=False) for t in (ins.type, result))
             yield Diagnostic(f"`async-done` is declared {have}, its start makes {want}", ins.span)
         return
@@ -138,14 +141,14 @@ def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
         yield Diagnostic(message, ins.span)
 
 
-def _fit(start: Instruction) -> Callable[[Type, Type], bool]:
-    """Return the predicate that compares the types of a start's result and of its done."""
+def _type_comparison(start: Instruction) -> Callable[[Type, Type], bool]:
+    """Return the predicate that compares the result type in a start with the type of its done."""
     wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
-    return like if isinstance(wrapped, _CONVERTING) else same
+    return equal_up_to_precision if isinstance(wrapped, _CONVERTING) else same
 
 
 def _missing_operands(start: Instruction) -> int:
-    """Return how many operands of the started computation updates may still add."""
+    """Return how many operands of the called computation a start lacks; updates must add them."""
     return len(start.calls[0].parameters) - len(start.operands) if start.calls else 0
 
 
@@ -159,7 +162,7 @@ def _start_of(ins: Instruction) -> Instruction:
 
 
 def _started_opcode(start: Instruction) -> str:
-    """Return the opcode of the started op, or of the root of the started computation."""
+    """Return the opcode of the op that a start wraps, or of the root of its called computation."""
     match start.op:
         case AsyncStart(wrapped=None) if start.calls:
             return opcode(start.calls[0].root)
@@ -170,10 +173,12 @@ def _started_opcode(start: Instruction) -> str:
 
 
 def _result_type(operand: Instruction, start: Instruction) -> Type | None:
-    """Return the type of the result that a start or update declares; `None` if it does not.
+    """Return the type of the final result that a start or update declares.
+
+    `None` if it declares none.
 
     The type of `all-reduce-start` is that of the result. The type of any other start is a tuple
-    (operands, result, …), also if it calls a computation.
+    (operands, result, …).
     """
     if isinstance(start.op, AsyncStart) and isinstance(start.op.wrapped, AllReduce):
         return operand.type
@@ -187,7 +192,7 @@ def _result_type(operand: Instruction, start: Instruction) -> Type | None:
 def _check_start(
     ins: Instruction, readers: tuple[Instruction, ...], needed: tuple[type, ...]
 ) -> Iterator[Diagnostic]:
-    """Yield an error unless a start has exactly one user, which is one of the ops `needed`.
+    """Yield an error unless a start has exactly one user, whose class is one of `needed`.
 
     `readers` are its users.
 
@@ -236,7 +241,7 @@ def module_devices(module: Module) -> tuple[int | None, list[Diagnostic]]:
 
 
 _DIGITS: Final = 10
-"""Number of decimal digits of `_MOST_DEVICES`."""
+"""Number of decimal digits of `_MOST_DEVICES`; a count with more digits is too large."""
 
 
 def _inner(op: Op) -> Op:

@@ -58,7 +58,7 @@ from hloscope.ops import (
 # Declared types of collectives against operands and the size of a device group.
 
 
-def _members(op: Collective) -> int | None:
+def _group_size(op: Collective) -> int | None:
     """Return the size of each group of a collective; `None` if sizes are unknown or differ.
 
     With a channel and without global ids, groups list replicas, and all partitions of a replica
@@ -74,7 +74,7 @@ def _members(op: Collective) -> int | None:
 
 
 def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
-    """Return the pairs of operand and result arrays of a collective.
+    """Return the types of operand and result arrays of a collective, in pairs.
 
     Raises:
         VerifyError: The numbers or the element types of operands and results differ.
@@ -85,7 +85,9 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
     pairs = []
     for given, made in zip((o.type for o in ins.operands), results, strict=True):
         operand, result = array_of(given), array_of(made)
-        if not like(operand, TensorType(result.element, operand.sizes, None, operand.bounds)):
+        if not equal_up_to_precision(
+            operand, TensorType(result.element, operand.sizes, None, operand.bounds)
+        ):
             raise VerifyError(
                 f"the operand is of {operand.element}, the result of {result.element}"
             )
@@ -94,7 +96,7 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
 
 
 def array_of(type_: Type) -> TensorType:
-    """Return the type of an array, also if it is in a buffer type.
+    """Return an array type; for a buffer type, the type of the array in it.
 
     `type_` must be one of both.
     """
@@ -104,7 +106,7 @@ def array_of(type_: Type) -> TensorType:
 
 
 def _check_body(ins: Instruction) -> None:
-    """Check the computation of a reduction: it takes two scalars and returns one.
+    """Check the types of a reduction's computation: two scalar parameters and a scalar result.
 
     They are complex exactly if the operands are.
     """
@@ -131,7 +133,7 @@ def _all_reduce(ins: Instruction) -> None:
 def _all_gather(ins: Instruction) -> None:
     assert isinstance(ins.op, AllGather)
     for operand, result in _pairwise(ins):
-        _check_scaled(operand, result, ins.op.all_gather_dim, _members(ins.op), "all_gather_c1")
+        _check_scaled(operand, result, ins.op.all_gather_dim, _group_size(ins.op), "all_gather_c1")
 
 
 def _reduce_scatter(ins: Instruction) -> None:
@@ -139,13 +141,14 @@ def _reduce_scatter(ins: Instruction) -> None:
     _check_body(ins)
     for operand, result in _pairwise(ins):
         d = ins.op.scatter_dimension
-        _check_scaled(result, operand, d, _members(ins.op), "reduce_scatter_c2")
+        _check_scaled(result, operand, d, _group_size(ins.op), "reduce_scatter_c2")
 
 
 def _check_scaled(small: TensorType, big: TensorType, d: int, times: int | None, rule: str) -> None:
-    """Check that `big` is `small` with dimension `d` multiplied by `times`.
+    """Check that `big` has the sizes of `small`, except that dimension `d` is `times` as large.
 
-    If `times` is `None`, any integer factor is valid. `rule` names the violated constraint.
+    If `times` is `None`, any integer factor is valid. `rule` is the constraint to name in the
+    error.
     """
     if not 0 <= d < big.rank:
         raise VerifyError(f"dimension {d} is not in [0, {big.rank})", rule=rule)
@@ -175,7 +178,7 @@ def _all_to_all(ins: Instruction) -> None:
     """
     op = ins.op
     assert isinstance(op, AllToAll)
-    pairs, times = _pairwise(ins), _members(op)
+    pairs, times = _pairwise(ins), _group_size(op)
     if op.split_dimension is None:
         if times is not None and times != len(pairs):
             raise VerifyError(f"{len(pairs)} operands, needs one for each of {times} members")
@@ -197,10 +200,10 @@ def _all_to_all(ins: Instruction) -> None:
             raise VerifyError("operand and result have different numbers of elements")
 
 
-def _check_same(made: TensorType, result: TensorType) -> None:
-    """Check that the declared result type equals the type `made`."""
-    if not like(made, result):
-        have, want = (print_type(t, layout=False) for t in (result, made))
+def _check_same(inferred: TensorType, result: TensorType) -> None:
+    """Check that the declared type `result` equals the inferred type `inferred`."""
+    if not equal_up_to_precision(inferred, result):
+        have, want = (print_type(t, layout=False) for t in (result, inferred))
         raise VerifyError(f"a result is declared {have}, but the operand makes it {want}")
 
 
@@ -214,13 +217,13 @@ def _collective_permute(ins: Instruction) -> None:
     if not all(map(_is_part, leaves(types[0]), leaves(types[1]))):
         parts = [print_type(t, layout=False) for t in types[:2]]
         raise VerifyError(f"{parts[0]} is not a part of {parts[1]}")
-    if not like(types[1], ins.type):
+    if not equal_up_to_precision(types[1], ins.type):
         have, want = (print_type(t, layout=False) for t in (ins.type, types[1]))
         raise VerifyError(f"it is declared {have}, writes into {want}")
 
 
 def _is_part(sent: Type, into: Type) -> bool:
-    """Do both arrays have the same element type and rank, so that `sent` can be part of `into`?"""
+    """Can `sent` be a slice of `into`: are element types and ranks of both arrays equal?"""
     if not isinstance(sent, TensorType) or not isinstance(into, TensorType):
         return False
     return sent.element == into.element and sent.rank == into.rank
@@ -243,7 +246,7 @@ COLLECTIVES: Final[dict[type[Op], Callable[[Instruction], None]]] = {
 
 
 _MOST_LITERAL: Final = 1 << 16
-"""Longest literal, in characters, whose elements are verified."""
+"""Maximum number of characters of a literal whose elements are checked."""
 
 
 def _text(type_: Type) -> str:
@@ -378,10 +381,10 @@ def _dot(ins: Instruction) -> None:
     ins.op.verify(_types(ins), (ins.type,), ins.calls)
 
 
-def _parts(ins: Instruction, *needed: str) -> tuple[Type, ...]:
+def _tuple_elements(ins: Instruction, *needed: str) -> tuple[Type, ...]:
     """Return the elements of the declared tuple type.
 
-    `needed` describes each element.
+    `needed` has, for each element, the kind that it must have, as in messages.
 
     Raises:
         VerifyError: The tuple has another number of elements, or one has another type.
@@ -400,11 +403,11 @@ def _parts(ins: Instruction, *needed: str) -> tuple[Type, ...]:
 
 
 def _recv(ins: Instruction) -> None:
-    _parts(ins, "data", "u32[]", "token[]")
+    _tuple_elements(ins, "data", "u32[]", "token[]")
 
 
 def _infeed(ins: Instruction) -> None:
-    _parts(ins, "data", "token[]")
+    _tuple_elements(ins, "data", "token[]")
 
 
 def _outfeed(ins: Instruction) -> None:
@@ -418,17 +421,17 @@ def _outfeed(ins: Instruction) -> None:
 def _random_bits(ins: Instruction) -> None:
     """Check `rng-bit-generator`: its type is that of the bits, or (new state, bits)."""
     if isinstance(ins.type, TupleType):
-        state, _ = _parts(ins, "state", "bits")
+        state, _ = _tuple_elements(ins, "state", "bits")
         if not same(state, ins.operands[0].type):
             raise VerifyError(f"the state becomes {_text(state)}, was {_text(*_types(ins))}")
 
 
 def _top_k(ins: Instruction) -> None:
-    ins.op.verify(_types(ins), _parts(ins, "values", "indices"))
+    ins.op.verify(_types(ins), _tuple_elements(ins, "values", "indices"))
 
 
 def _accept(ins: Instruction) -> None:
-    """Accept any declared type: no rule restricts it."""
+    """Accept any declared type."""
 
 
 def _convolution(ins: Instruction) -> None:
@@ -500,13 +503,13 @@ Updates and dones of asynchronous ops are checked in `pairs`.
 # Source: XLA `hlo_verifier.cc` (`ShapesSame`, `CheckShape`).
 
 
-def placed(type_: Type) -> Type:
-    """Return the type with each dynamic size replaced by its bound: the memory that HLO allocates.
+def bounds_as_sizes(type_: Type) -> Type:
+    """Return a type with bounds in place of dynamic sizes: HLO allocates that much memory.
 
     >>> from hloscope.hlo_parser.types import parse_type, print_type
-    >>> print_type(placed(parse_type("(f32[<=4,3], s32[])")))
+    >>> print_type(bounds_as_sizes(parse_type("(f32[<=4,3], s32[])")))
     '(f32[4,3], s32[])'
-    >>> print_type(placed(parse_type("f32[<=4,?]")))
+    >>> print_type(bounds_as_sizes(parse_type("f32[<=4,?]")))
     'f32[4,?]'
     """
     match type_:
@@ -516,29 +519,29 @@ def placed(type_: Type) -> Type:
             open_ones = (None,) * type_.rank if None in sizes else ()
             return TensorType(type_.element, sizes, type_.layout, open_ones)
         case TupleType():
-            return TupleType(tuple(map(placed, type_.elements)))
+            return TupleType(tuple(map(bounds_as_sizes, type_.elements)))
         case _:
             return type_
 
 
 def bounds_of(type_: Type) -> list[tuple[int | None, ...]]:
-    """Return the bounds of all arrays in a type, in order, `()` for an array without bounds."""
+    """Return the bounds of each array in a type, in order; `()` for an array without bounds."""
     if isinstance(type_, TupleType):
         return [bounds for part in type_.elements for bounds in bounds_of(part)]
     return [type_.bounds if isinstance(type_, TensorType) else ()]
 
 
-def is_placed(type_: Type) -> bool:
-    """Return whether no array in the type has bounds."""
+def has_no_bounds(type_: Type) -> bool:
+    """Does no array in the type have bounds?"""
     if isinstance(type_, TensorType):
         return not type_.bounds
-    return not isinstance(type_, TupleType) or all(map(is_placed, type_.elements))
+    return not isinstance(type_, TupleType) or all(map(has_no_bounds, type_.elements))
 
 
-def alike(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
-    """Are both lists of types equal except for layouts and float precision, as XLA compares them?
+def equal_lists(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
+    """Do two lists have equal types, except for layouts and the precision of floats?
 
-    With `wider`, element types may differ in any way.
+    XLA compares types so. With `wider`, element types may differ in any way.
     """
     return len(a) == len(b) and all(_same(x, y, wider) for x, y in zip(a, b, strict=True))
 
@@ -551,7 +554,7 @@ def _same(a: Type, b: Type, wider: bool) -> bool:
                 a = replace(a, element=y)
             return compatible(a, b)
         case TupleType(), TupleType():
-            return alike(a.elements, b.elements, wider=wider)
+            return equal_lists(a.elements, b.elements, wider=wider)
         case BufferType(), _:
             return _same(a.element, b, wider)
         case _, BufferType():
@@ -560,13 +563,13 @@ def _same(a: Type, b: Type, wider: bool) -> bool:
             return compatible(a, b)
 
 
-def like(a: Type, b: Type) -> bool:
-    """Are both types equal except for layouts and float precision?"""
+def equal_up_to_precision(a: Type, b: Type) -> bool:
+    """Are two types equal, except for layouts and the precision of floats?"""
     return _same(a, b, wider=False)
 
 
 def same(a: Type, b: Type) -> bool:
-    """Are both types equal except for layouts?  The precision of floats must be equal, too.
+    """Are two types equal, except for layouts? The precision of floats counts.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> same(parse_type("f32[2]{0}"), parse_type("f32[2]")), same(

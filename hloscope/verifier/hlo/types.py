@@ -69,33 +69,33 @@ from hloscope.ops import (
 )
 from hloscope.verifier.hlo.rules import (
     OWN_RULES,
-    alike,
+    bounds_as_sizes,
     bounds_of,
     check_features,
-    is_placed,
-    like,
-    placed,
+    equal_lists,
+    equal_up_to_precision,
+    has_no_bounds,
 )
 
 # --------------------------------------------------------------------------------------------------
 # Declared types of instructions against inferred ones, with HLO's equality of types.
 
 
-Kind: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+CheckKey: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
-def kind_of(ins: Instruction) -> Kind:
-    """Return a key of all that the type check of an instruction reads.
+def check_key(ins: Instruction) -> CheckKey:
+    """Return a key of an instruction's op, operand types, declared type and called computations.
 
-    These are its op, types and computations, by identity. Instructions with equal keys are all
-    valid or all invalid. A key is valid as long as the objects exist.
+    They are compared by identity, so a key is valid as long as the objects exist. Instructions with
+    equal keys are all valid or all invalid.
     """
     operands = tuple([id(operand.type) for operand in ins.operands])
     return id(ins.op), id(ins.type), operands, tuple(map(id, ins.calls))
 
 
 def check_type(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield an error if the declared type does not follow from op, operands and computations."""
+    """Yield an error if the declared type is not what op, operands and computations imply."""
     yield from _check_layouts(ins)
     too_large = _too_large(ins.type)
     if too_large:
@@ -144,10 +144,10 @@ def _check(ins: Instruction) -> None:
     if needed is not None and not (needed.takes(operands) and needed.gives(ins.type)):
         needed.refuse(opcode(ins), operands, ins.type)
     # XLA infers sizes from bounds, so that the op is checked on the arrays of those bounds.
-    if not all(map(is_placed, (ins.type, *operands))):
+    if not all(map(has_no_bounds, (ins.type, *operands))):
         if isinstance(ins.op, Convolution):
             check_features(ins)
-        if isinstance(ins.op, _HANDING_ON) and bounds_of(ins.type) != bounds_of(operands[0]):
+        if isinstance(ins.op, _RETURNING_OPERAND) and bounds_of(ins.type) != bounds_of(operands[0]):
             raise IncompatibleTypesError((without_layouts(operands[0]),), (ins.type,))
         ins = _with_bounds_as_sizes(ins)
         operands = tuple([o.type for o in ins.operands])
@@ -165,19 +165,23 @@ def _check(ins: Instruction) -> None:
         ins.op.verify(in_precision_of_body(ins), results, ins.calls)
     except IncompatibleTypesError as error:
         wider = isinstance(ins.op, _WIDENING)
-        if isinstance(ins.op, _EXACT) or not alike(error.inferred, error.declared, wider=wider):
+        if isinstance(ins.op, _EXACT) or not equal_lists(
+            error.inferred, error.declared, wider=wider
+        ):
             raise
 
 
 def _with_bounds_as_sizes(ins: Instruction) -> Instruction:
-    """Return the instruction with bounds as static sizes, since HLO infers sizes that way."""
-    operands = tuple([Instruction(o.name, placed(o.type), o.op) for o in ins.operands])
-    return Instruction(ins.name, placed(ins.type), ins.op, operands, ins.calls, span=ins.span)
+    """Return the instruction with bounds in place of dynamic sizes, which HLO's inference uses."""
+    operands = tuple([Instruction(o.name, bounds_as_sizes(o.type), o.op) for o in ins.operands])
+    return Instruction(
+        ins.name, bounds_as_sizes(ins.type), ins.op, operands, ins.calls, span=ins.span
+    )
 
 
 def _check_start(ins: Instruction) -> None:
-    """Check the op that `<op>-start` starts, and that its own type is (operands, result, …)."""
-    inner = begun(ins)
+    """Check the op that `<op>-start` wraps, and that the start's type is (operands, result, …)."""
+    inner = started_op(ins)
     if inner is None:
         if isinstance(ins.op, AsyncStart) and ins.op.wrapped is not None:
             text = print_type(ins.type, layout=False)
@@ -190,17 +194,18 @@ def _check_start(ins: Instruction) -> None:
         paired = inner.op.name in PAIRED
         needed = given[0] if in_place else packed(given) if paired else TupleType(given)
         found = ins.type.elements[0]
-        if not like(found, needed):
+        if not equal_up_to_precision(found, needed):
             texts = [print_type(t, layout=False) for t in (found, needed)]
             raise VerifyError(f"the first part of the type is {texts[0]}, the operands {texts[1]}")
     if inner.type != TupleType(()) or ins.type == inner.type:
         _check(inner)  # else the type leaves the result out until it is done
 
 
-def begun(ins: Instruction) -> Instruction | None:
-    """Return the op that `<op>-start` starts, as an instruction with its result type.
+def started_op(ins: Instruction) -> Instruction | None:
+    """Return the op that an `<op>-start` wraps, as an instruction with the result type.
 
-    `None` if the start calls a computation, or if its type has no element for the result.
+    The result is `None` if the start calls a computation, or if its type has no element for the
+    result.
     """
     op, type_ = ins.op, ins.type
     if not isinstance(op, AsyncStart) or op.wrapped is None:
@@ -214,7 +219,7 @@ def begun(ins: Instruction) -> Instruction | None:
 
 
 def _message_of(ins: Instruction, error: VerifyError) -> str:
-    """Return the message of a StableHLO type error in HLO's terms, with the opcode."""
+    """Return the message of a type error of StableHLO's rules, with HLO's opcode and terms."""
     own_name, name = opcode(ins), ins.op.name
 
     def in_hlo(value: object, form: str) -> str:
@@ -257,8 +262,8 @@ _ONE_VALUE: Final = (AddDependency, Call, Case, Domain, Fusion, GetTupleElement,
 
 _COPY: Final = ELEMENTWISE["copy"]
 
-_HANDING_ON: Final = (AddDependency, _COPY, Domain, OptimizationBarrier)
-"""Ops that return their operand, with the operand's bounds."""
+_RETURNING_OPERAND: Final = (AddDependency, _COPY, Domain, OptimizationBarrier)
+"""Ops that return their operand unchanged, bounds included."""
 
 _EXACT: Final = (
     Call,
@@ -275,13 +280,13 @@ _EXACT: Final = (
     Tuple,
     While,
 )
-"""Ops whose type must have exactly the inferred precision: they pass or update values.
+"""Ops whose type must have exactly the inferred float precision: they pass or update values.
 
 Source: XLA `hlo_verifier.cc` (`CheckShape`).
 """
 
 _WIDENING: Final = (Convolution, Dot, DotGeneral, RaggedDot, ScaledDot)
-"""Ops that may accumulate in, and return, another element type than the operands'."""
+"""Ops that may return another element type than the operands': they may accumulate in it."""
 
 
 def _check_layouts(ins: Instruction) -> Iterator[Diagnostic]:
@@ -298,7 +303,7 @@ def _check_layouts(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _too_large(type_: Type) -> str:
-    """Return an error message about an array of 2^63 elements or bytes; empty if all are smaller.
+    """Return an error message if an array has 2^63 elements or bytes, or more; else an empty text.
 
     Source: XLA `shape_util.cc` (`ValidateShapeSize`, which multiplies the sizes in their order) and
     `hlo_parser.cc`, which reads sizes as numbers of 64 bits with a sign.
@@ -323,7 +328,7 @@ def _too_large(type_: Type) -> str:
 
 
 _MOST: Final = (1 << 63) - 1
-"""Largest number of elements or bytes of an array."""
+"""Maximum number of elements or bytes of an array."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -386,7 +391,7 @@ def _scatter(ins: Instruction) -> None:
 
 
 def _check_body(ins: Instruction) -> None:
-    """Check that the parameters of a body have the element types of the values that it receives."""
+    """Check that a body's parameters have the element types of the values passed to it."""
     types = [o.type for o in ins.operands]
     number = len(types) // 2
     # Order of a body's parameters: accumulators before inputs.  Scatter passes no indices, and
@@ -408,7 +413,7 @@ def _check_body(ins: Instruction) -> None:
 
 
 def in_precision_of_body(ins: Instruction) -> tuple[Type, ...]:
-    """Return the operand types with the float precision that the body of a `map` or `sort` has."""
+    """Return the operand types of a `map` or `sort`, with the float precision of its body."""
     types = tuple([o.type for o in ins.operands])
     if not isinstance(ins.op, Map | Sort) or not ins.calls:
         return types

@@ -16,9 +16,9 @@ from hloscope.verifier.shardy.shardings import (
     AxisCollector,
     Grid,
     Sharding,
-    cut,
+    dividing_axes,
+    part_count,
     struct_of,
-    ways,
 )
 from hloscope.verifier.stablehlo.traits import refuse
 
@@ -48,15 +48,19 @@ AXES: Final = {
 
 
 def check_collective(
-    name: str, axes: StructAttr | None, taken: Sharding, made: Sharding, grids: tuple[Grid, Grid]
+    name: str,
+    axes: StructAttr | None,
+    operand: Sharding,
+    result: Sharding,
+    grids: tuple[Grid, Grid],
 ) -> None:
     """Check a collective, given valid shardings of its operand and result.
 
     Args:
         name: Name of the op.
         axes: The value of the attribute that `AXES` names; `None` if the op lacks it.
-        taken: Sharding of the operand.
-        made: Sharding of the result.
+        operand: Sharding of the op's operand.
+        result: Sharding of the result.
         grids: Meshes of operand and result.
 
     Raises:
@@ -65,23 +69,23 @@ def check_collective(
     before, after = grids
     # The only collective between meshes: device order may change.
     if name == "sdy.collective_permute":
-        _check_permute(taken, made, before, after)
+        _check_permute(operand, result, before, after)
         return
     if before.mesh != after.mesh:
         raise VerifyError("result mesh does not match operand mesh")
-    if len(made.dimensions) != len(taken.dimensions):
+    if len(result.dimensions) != len(operand.dimensions):
         raise VerifyError(
-            f"result sharding has rank {len(made.dimensions)} but operand sharding has rank"
-            f" {len(taken.dimensions)}"
+            f"result sharding has rank {len(result.dimensions)} but operand sharding has rank"
+            f" {len(operand.dimensions)}"
         )
     if axes is not None:
-        _CHECKS[name](axes, taken, made, after)
+        _CHECKS[name](axes, operand, result, after)
 
 
 def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Axes:
-    """Return the axes of a dimension without the last ones, which must be `axes`.
+    """Return the axes `have` of a dimension without the last ones, which must be `axes`.
 
-    `have` are the axes of the dimension; `word` names the operation in errors.
+    `word` names the operation in errors, `dimension` is its index in them.
 
     Raises:
         VerifyError: The axes `axes` are not the last ones.
@@ -96,95 +100,99 @@ def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Ax
                 f"can't apply {word} axis {axis} to operand sharding on dimension {dimension}"
             )
         found.pop()
-        # The rest of a part that was removed in half stays, with its own pre-size.
+        # If only the end of a sub-axis is removed, its beginning stays as a shorter sub-axis.
         if last.before < axis.before:
             found.append(Axis(axis.name, last.before, axis.before, whole=False))
     return tuple(found)
 
 
-def _expect(expected: Axes, made: Axes, dimension: int) -> None:
-    if expected != made:
+def _expect(expected: Axes, found: Axes, dimension: int) -> None:
+    if expected != found:
         shown = ", ".join(map(str, expected))
         raise VerifyError(
             f"result sharding doesn't match expected sharding [{shown}] on dimension {dimension}"
         )
 
 
-def _per_dimension(axes: StructAttr, made: Sharding, grid: Grid) -> list[Axes]:
-    """Return the axes of a collective by dimension.
+def _per_dimension(axes: StructAttr, result: Sharding, grid: Grid) -> list[Axes]:
+    """Return the axes that a collective has for each dimension, and check them for duplicates.
 
-    They are checked for duplicates over all dimensions. `made` is the sharding of the result.
+    `result` is the sharding of the result.
     """
     lists = _parts(axes, "lists")
     seen = AxisCollector(grid)
     found = [seen.add(axes_of(part)) for part in lists]
-    if len(made.dimensions) != len(found):
+    if len(result.dimensions) != len(found):
         raise VerifyError(
-            f"result sharding has rank {len(made.dimensions)} but collective axes has rank"
+            f"result sharding has rank {len(result.dimensions)} but collective axes has rank"
             f" {len(found)}"
         )
     return found
 
 
 def _check_gather(word: str) -> Callable[[StructAttr, Sharding, Sharding, Grid], None]:
-    def check(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
-        each = _per_dimension(axes, made, grid)
-        parts = zip(cut(taken, grid), each, cut(made, grid), strict=True)
-        for d, (have, gathered, result) in enumerate(parts):
-            _expect(_gather(grid, have, gathered, d, word), result, d)
+    def check(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
+        each = _per_dimension(axes, result, grid)
+        parts = zip(dividing_axes(operand, grid), each, dividing_axes(result, grid), strict=True)
+        for d, (have, gathered, out) in enumerate(parts):
+            _expect(_gather(grid, have, gathered, d, word), out, d)
 
     return check
 
 
-def _check_slice(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
-    each = _per_dimension(axes, made, grid)
-    parts = zip(cut(taken, grid), each, cut(made, grid), strict=True)
-    for d, (have, sliced, result) in enumerate(parts):
-        _expect(grid.merged(have, sliced), result, d)
+def _check_slice(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
+    each = _per_dimension(axes, result, grid)
+    parts = zip(dividing_axes(operand, grid), each, dividing_axes(result, grid), strict=True)
+    for d, (have, sliced, out) in enumerate(parts):
+        _expect(grid.merged(have, sliced), out, d)
 
 
-def _check_to_unreduced(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
-    _check_gather("shard-to-unreduce")(axes, taken, made, grid)
+def _check_to_unreduced(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
+    _check_gather("shard-to-unreduce")(axes, operand, result, grid)
     given = [ref for part in _parts(axes, "lists") for ref in axes_of(part)]
-    _check_unreduced(given, taken, made, grid, "sharded_to_unreduced_axes")
+    _check_unreduced(given, operand, result, grid, "sharded_to_unreduced_axes")
 
 
 def _check_unreduced(
-    given: Sequence[AxisRef], taken: Sharding, made: Sharding, grid: Grid, word: str
+    given: Sequence[AxisRef], operand: Sharding, result: Sharding, grid: Grid, word: str
 ) -> None:
-    """Check that the result's unreduced axes are the operand's and `given`.
+    """Check that the unreduced axes of the result are those of the operand and `given`.
 
     `word` names the operation in errors.
     """
     # Sets are compared in mesh order, since the order of unreduced axes has no meaning.
-    expected = grid.set_of(map(grid.axis, (*taken.unreduced, *given)))
-    if expected != grid.set_of(map(grid.axis, made.unreduced)):
+    expected = grid.set_of(map(grid.axis, (*operand.unreduced, *given)))
+    if expected != grid.set_of(map(grid.axis, result.unreduced)):
         raise VerifyError(f"out_unreduced_axes should be in_unreduced_axes + {word}")
 
 
-def _check_replicated(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+def _check_replicated(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
     given = axes_of(axes)
     if not given:
         raise VerifyError("r2u axes must not be empty")
     if not grid.is_sorted(given):
         raise VerifyError("r2u axes are not ordered w.r.t. mesh")
     AxisCollector(grid).add(given)
-    if cut(taken, grid) != cut(made, grid):
+    if dividing_axes(operand, grid) != dividing_axes(result, grid):
         raise VerifyError("input and output must share the same dimension shardings")
-    _check_unreduced(given, taken, made, grid, "r2u_axes")
+    _check_unreduced(given, operand, result, grid, "r2u_axes")
 
 
-def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
-    """Check an all-reduce: both shardings are equal, and no list of axes has a reduced axis."""
-    if cut(taken, grid) != cut(made, grid):
+def _check_reduce(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
+    """Check an all-reduce: operand and result are divided by the same axes.
+
+    The reduced axes must not overlap with those axes, replicated axes, or unreduced axes of the
+    result.
+    """
+    if dividing_axes(operand, grid) != dividing_axes(result, grid):
         raise VerifyError("operand and result shardings are not equivalent")
     given = axes_of(axes)
     if not grid.is_sorted(given):
         raise VerifyError("reduction axes are not ordered w.r.t. mesh")
     reduced = AxisCollector(grid).add(given)
-    held = [*[axis for axes in cut(taken, grid) for axis in axes]]
-    held += map(grid.axis, taken.replicated)
-    open_ = [*map(grid.axis, made.unreduced)]
+    held = [*[axis for axes in dividing_axes(operand, grid) for axis in axes]]
+    held += map(grid.axis, operand.replicated)
+    open_ = [*map(grid.axis, result.unreduced)]
     for axis in reduced:
         if any(map(axis.overlaps, held)):
             raise VerifyError(
@@ -194,12 +202,12 @@ def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid)
             raise VerifyError(f"reduction axis {axis} overlaps with result unreduced axes")
 
 
-def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+def _check_all_to_all(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
     """Check an all-to-all: each of its parameters moves axes from one dimension to another."""
     params = _parts(axes, "params")
     if not params:
         raise VerifyError("parameter list is empty")
-    rank, seen, last = len(made.dimensions), AxisCollector(grid), -1
+    rank, seen, last = len(result.dimensions), AxisCollector(grid), -1
     touched: set[int] = set()
     moves: list[tuple[Axes, int, int]] = []
     for param in params:
@@ -223,34 +231,37 @@ def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
         moves.append((moved, source, target))
     # Source and target dimensions are distinct over all parameters, so that the order in which the
     # parameters apply does not matter.
-    before, after = cut(taken, grid), cut(made, grid)
+    before, after = dividing_axes(operand, grid), dividing_axes(result, grid)
     for moved, source, target in moves:
         _expect(_gather(grid, before[source], moved, source, "all-to-all"), after[source], source)
         _expect(grid.merged(before[target], moved), after[target], target)
-    for d, (have, result) in enumerate(zip(before, after, strict=True)):
+    for d, (have, out) in enumerate(zip(before, after, strict=True)):
         if d not in touched:
-            _expect(have, result, d)
+            _expect(have, out, d)
 
 
-def _check_permute(taken: Sharding, made: Sharding, before: Grid, after: Grid) -> None:
-    """Check a permute: axes and sizes are equal; mesh names may differ only with device ids.
+def _check_permute(operand: Sharding, result: Sharding, before: Grid, after: Grid) -> None:
+    """Check a permute: both shardings have axes of equal sizes.
 
-    `before` and `after` are the meshes of operand and result.
+    The meshes `before` and `after`, of operand and result, may have different names only with
+    device ids.
     """
     if before.mesh.axes != after.mesh.axes:
         raise VerifyError("result mesh has different axes than operand mesh")
-    if taken.mesh != made.mesh and before.devices == after.devices:
+    if operand.mesh != result.mesh and before.devices == after.devices:
         raise VerifyError("result mesh name is different but same device ids as operand")
-    if len(made.dimensions) != len(taken.dimensions):
+    if len(result.dimensions) != len(operand.dimensions):
         raise VerifyError(
-            f"result sharding has rank {len(made.dimensions)} but operand sharding has rank"
-            f" {len(taken.dimensions)}"
+            f"result sharding has rank {len(result.dimensions)} but operand sharding has rank"
+            f" {len(operand.dimensions)}"
         )
-    for d, (have, result) in enumerate(zip(cut(taken, before), cut(made, after), strict=True)):
-        if ways(have) != ways(result):
+    for d, (have, out) in enumerate(
+        zip(dividing_axes(operand, before), dividing_axes(result, after), strict=True)
+    ):
+        if part_count(have) != part_count(out):
             raise VerifyError(
-                f"sharded size of result doesn't match operand on dimension {d}: {ways(result)} !="
-                f" {ways(have)}"
+                f"sharded size of result doesn't match operand on dimension {d}:"
+                f" {part_count(out)} != {part_count(have)}"
             )
 
 
@@ -292,14 +303,14 @@ def check_local(
     local: Type,
     names: Sequence[str],
 ) -> None:
-    """Check the local type of a value inside a manual computation.
+    """Check the local type of a value, its type inside a manual computation.
 
     `what` and `index` name the operand or result in errors. `whole` is its type outside, `names`
     are the manual axes.
 
     Source: `verifyManualComputationValue`.
     """
-    dimensions = cut(sharding, grid)
+    dimensions = dividing_axes(sharding, grid)
     for d, axes in enumerate(dimensions):
         free: Axis | None = None
         # Manual axes are the outer ones: the free axes divide the local tensor.
@@ -317,7 +328,7 @@ def check_local(
         return
     sizes: list[int | None] = []
     for size, axes in zip(whole.sizes, dimensions, strict=True):
-        pieces = ways(axis for axis in axes if axis.name in names)
+        pieces = part_count(axis for axis in axes if axis.name in names)
         if size is not None and size % pieces:
             raise refuse(
                 operation,
@@ -341,7 +352,7 @@ def check_local(
 
 
 def bound_axis(name: str) -> VerifyError:
-    """Return the error for an axis that a manual computation around the op uses already."""
+    """Return the error for an axis that is manual in a manual computation around the op."""
     return VerifyError(
         f'operates on axis "{name}" which is already bound by a parent sdy.manual_computation op'
     )
@@ -360,7 +371,7 @@ def manual_axes(operation: Operation) -> set[str]:
 
 
 def own_axes(operation: Operation) -> tuple[str, ...]:
-    """Return the names of the manual axes of a manual computation."""
+    """Return the names of the manual axes of this manual computation, without those around it."""
     try:
         axes = struct_of(operation.get("manual_axes"), "manual_axes")
     except VerifyError:

@@ -43,12 +43,12 @@ class Sharding(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Whether the sharding has neither dimensions nor axes."""
+        """Does the sharding have neither dimensions nor axes?"""
         return not (self.dimensions or self.replicated or self.unreduced)
 
     @property
     def is_replicated(self) -> bool:
-        """Whether the sharding divides nothing."""
+        """Does the sharding divide no dimension?"""
         return not (any(self.dimensions) or self.unreduced)
 
     def without(self, names: Collection[str]) -> Sharding:
@@ -66,14 +66,16 @@ class Sharding(NamedTuple):
 
 _TOKEN: Final = pattern(r'"(?:[^"\\]|\\.)*"|->|-?\w[\w.$]*|\S')
 _OTHERWISE: Final = pattern(r"#|\b0x")
-"""Pattern of aliases and hexadecimal numbers, which MLIR reads but `sdy_struct` does not."""
+"""Pattern of notations that MLIR reads but `sdy_struct` does not: aliases, hexadecimal numbers."""
 
 _REDUCTION: Final = pattern(r"\bunreduced\s*=\s*[a-z]+\s*\{")
 """Pattern of unreduced axes with a named reduction, as later versions of Shardy print them."""
 
 
 def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
-    """Return the fields of a Shardy attribute; `None` if it has another name or an unknown form.
+    """Return the parsed form of a Shardy attribute.
+
+    `None` if it has another name or an unknown form.
 
     Args:
         attribute: The attribute, parsed or as text.
@@ -103,7 +105,7 @@ def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
 
 
 def is_one_of(attribute: Attribute, *names: str) -> bool:
-    """Is the attribute a Shardy attribute of one of these names?
+    """Is it a Shardy attribute of one of these names? Its content is not parsed.
 
     Its content is not parsed.
     """
@@ -160,7 +162,10 @@ def sharding_of(attribute: StructAttr) -> Sharding | None:
 
 
 def shardings_of(attribute: StructAttr) -> list[Sharding | None]:
-    """Return the shardings in `#sdy.sharding_per_value<[…]>`; `None` for unsupported ones."""
+    """Return the shardings in `#sdy.sharding_per_value<[…]>`.
+
+    `None` in place of an unsupported one.
+    """
     return [sharding_of(part) for part in _listed(attribute.get("shardings"))]
 
 
@@ -226,8 +231,8 @@ def _check_axes(sharding: Sharding, grid: Grid) -> None:
     seen.check_parts()
 
 
-def cut(sharding: Sharding, grid: Grid) -> tuple[Axes, ...]:
-    """Return the axes of each dimension of a valid sharding, as `Axis` objects."""
+def dividing_axes(sharding: Sharding, grid: Grid) -> tuple[Axes, ...]:
+    """Return the mesh axes that divide each dimension of a valid sharding."""
     return tuple([tuple([grid.axis(ref) for ref in refs]) for refs in sharding.dimensions])
 
 
@@ -266,9 +271,11 @@ def check_rule(rule: StructAttr, operands: Sequence[Type], results: Sequence[Typ
 def _check_mapping(
     where: str, type_: Type, mapping: StructAttr, sizes: tuple[int, ...]
 ) -> set[int]:
-    """Check the factors of one operand or result of a rule; return the factors' numbers.
+    """Check the factors of one operand or result of a sharding rule.
 
-    `where` names the operand or result in errors; `sizes` are the sizes of all factors.
+    Return the numbers of the factors.
+
+    `where` names the operand or result in errors; `sizes` has the sizes of all factors.
     """
     if not isinstance(type_, TensorType) or not type_.is_static:
         text = type_text(type_)
@@ -301,10 +308,10 @@ def _check_mapping(
 
 
 def _check_sets(rule: StructAttr, count: int) -> None:
-    """Check the sets of special factors of a rule.
+    """Check the sets of factors with special roles, such as reduction, in a sharding rule.
 
-    Each is sorted, a factor is in one set only, and no factor of a result is a reduction factor.
-    `count` is the number of factors.
+    Each set is sorted, a factor is in one set only, and no factor of a result is a reduction
+    factor. `count` is the number of factors.
     """
     named = ("reduction", "need_replication", "permutation", "blocked_propagation")
     sets = {name: _numbers(rule.get(name)) for name in named}
@@ -348,10 +355,10 @@ def _numbers(value: object) -> tuple[int, ...]:
 
 
 class Axis(NamedTuple):
-    """An axis of a mesh or a part of one.
+    """A mesh axis, or a part of one (a sub-axis).
 
-    Axes and sub-axes are seen as digits of the device number: those with weights in `[before,
-    after)`.
+    A part of size n after parts of total size p is stored as the interval `[p, p n)`. Parts of one
+    axis overlap if their intervals do.
 
     Attributes:
         name: Name of the axis.
@@ -370,7 +377,7 @@ class Axis(NamedTuple):
         return name if self.whole else f"{name}:({self.before}){self.after // self.before}"
 
     def overlaps(self, other: Axis) -> bool:
-        """Do both parts of axes have a digit in common?"""
+        """Do two parts cover a common range of one axis?"""
         named_alike = self.name == other.name
         return named_alike and self.before < other.after and other.before < self.after
 
@@ -379,7 +386,7 @@ Axes: TypeAlias = tuple[Axis, ...]
 
 
 class Grid:
-    """A mesh, with methods that find its axes by name."""
+    """A mesh, with methods that resolve references to its axes."""
 
     def __init__(self, mesh: Mesh) -> None:
         """Create the grid of a mesh that `check_mesh` accepts."""
@@ -416,12 +423,15 @@ class Grid:
         return Axis(ref.name, ref.before, ref.before * ref.size, whole=False)
 
     def is_sorted(self, refs: Sequence[AxisRef]) -> bool:
-        """Are the references in the order of the mesh's axes, and those of one axis by pre-size?"""
+        """Are references in the mesh's axis order, and parts of one axis in order of pre-size?"""
         keys = [(self._order.get(r.name, -1), r.before, r.size or 0) for r in refs]
         return keys == sorted(keys)
 
     def merged(self, axes: Iterable[Axis], more: Iterable[Axis] = ()) -> Axes:
-        """Return `axes` followed by `more`; a part that continues the last axis is joined to it."""
+        """Return `axes` followed by `more`.
+
+        A part that continues the last part of the same axis is joined to it.
+        """
         found = list(axes)
         for axis in more:
             last = found[-1] if found else None
@@ -437,15 +447,13 @@ class Grid:
         return self.merged((), sorted(axes, key=lambda a: (self._order[a.name], a.before)))
 
 
-def ways(axes: Iterable[Axis]) -> int:
-    """Return the number of pieces into which axes divide a dimension: the product of sizes."""
+def part_count(axes: Iterable[Axis]) -> int:
+    """Return the number of parts into which axes divide a dimension: the product of their sizes."""
     return prod([axis.after // axis.before for axis in axes])
 
 
 class AxisCollector:
-    """The axis references of one sharding or collective, which may not have duplicates.
-
-    The lists of axes are added one by one.
+    """Collects the axis references of one sharding or collective, and checks them for duplicates.
 
     Source: `verifyAxisRefList` and `verifySubAxes`.
     """
@@ -459,7 +467,7 @@ class AxisCollector:
         """Check a list of axis references, and return its axes.
 
         The axes must exist, be distinct, and be written with as few parts as possible: two
-        consecutive parts of one axis that equal one part are an error.
+        consecutive parts of one axis that can be written as one are an error.
 
         Raises:
             VerifyError: The list is invalid; the message is Shardy's.
@@ -498,7 +506,7 @@ class AxisCollector:
 
 
 def _continues(last: AxisRef, ref: AxisRef) -> bool:
-    """Are both references parts of one axis, and does `ref` begin where `last` ends?"""
+    """Are both references parts of one axis, so that `ref` begins where `last` ends?"""
     if last.size is None or ref.size is None or last.name != ref.name:
         return False
     return last.before * last.size == ref.before
@@ -511,7 +519,10 @@ def _interval(ref: AxisRef, grid: Grid) -> tuple[str, int, int, bool]:
 
 
 def _check_parts(refs: Sequence[AxisRef], total: int) -> None:
-    """Check the parts of one axis whose size is `total`; `refs` are sorted by pre-size."""
+    """Check the parts of one axis: sizes divide `total`, the axis's size, and parts do not overlap.
+
+    `refs` are sorted by pre-size.
+    """
     last: AxisRef | None = None
     for ref in refs:
         text, size = ref_text(ref), ref.size or 0

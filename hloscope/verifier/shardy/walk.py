@@ -143,9 +143,10 @@ class _Checker:
     def _check_one(
         self, operation: Operation, sharding: Sharding | None, type_: Type | None, where: str
     ) -> None:
-        """Check one sharding of an op; `where` is the prefix of the message.
+        """Check one sharding of an op.
 
-        `type_` is the type of the sharded value; `None` for an op without results.
+        `where` is the prefix of the message, such as the name of the result. `type_` is the type of
+        the sharded value; `None` for an op without results.
         """
         if sharding is None:
             return
@@ -477,7 +478,7 @@ class _Checker:
 def _known(found: StructAttr | None, attribute: object) -> tuple[Sharding | None, bool]:
     """Return the sharding in a parsed attribute, and whether it is known.
 
-    It is known if it was parsed, or if `attribute` is `None`: there is no sharding.
+    It is known if it was parsed, or if `attribute` is `None`: then the value has no sharding.
     """
     sharding = None if found is None else sharding_of(found)
     return sharding, sharding is not None or attribute is None
@@ -502,9 +503,11 @@ def _mesh_in(operation: Operation) -> Mesh | None:
 
 
 def _grid_of(operation: Operation) -> Grid | None:
-    """Return the mesh of an `sdy.mesh` op; `None` if it is not supported or invalid.
+    """Return the mesh of an `sdy.mesh` op.
 
-    An invalid one is reported at the op itself.
+    `None` if it is invalid or its notation is not supported.
+
+    An invalid mesh is reported at the op itself.
     """
     try:
         mesh = _mesh_in(operation)
@@ -522,7 +525,7 @@ def _sharding(operation: Operation, key: str) -> Sharding | None:
 
 
 def _argument_attributes(function: Operation, key: str) -> list[Attribute | None]:
-    """Return the attribute `sdy.sharding` of each argument or result of a function.
+    """Return the sharding of each argument or result of a function; `None` where there is none.
 
     `key` is the function's attribute that has them.
     """
@@ -543,7 +546,7 @@ def _types(values: Sequence[Value]) -> list[Type]:
 
 
 _EDGES: Final = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.optimization_barrier"})
-"""Ops after which an `sdy.data_flow_edge` may carry the sharding of a result."""
+"""Ops whose result may be followed by an `sdy.data_flow_edge` with its sharding."""
 
 _CARRYING: Final = {
     "sdy.sharding_constraint": "sharding",
@@ -551,7 +554,7 @@ _CARRYING: Final = {
     "sdy.data_flow_edge": "sharding",
     **dict.fromkeys(AXES, "out_sharding"),
 }
-"""Name of the attribute with the sharding of the result, by name of a Shardy op."""
+"""Attribute with the sharding of the result, by the name of the Shardy op."""
 
 _OWN: Final[dict[str, Callable[[_Checker, Operation], None]]] = {
     "sdy.mesh": _Checker.check_mesh_op,
@@ -564,4 +567,4 @@ _OWN: Final[dict[str, Callable[[_Checker, Operation], None]]] = {
     "sdy.manual_computation": _Checker.check_manual,
     **dict.fromkeys(AXES, _Checker.check_collective_op),
 }
-"""Additional check of each op of Shardy's dialect, by op name."""
+"""Additional check of each Shardy op, by op name."""

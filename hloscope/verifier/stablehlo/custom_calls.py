@@ -111,7 +111,7 @@ def _check_layouts_of(
 def _order(layout: Attribute, most: int) -> list[int]:
     """Return the first `most` numbers of a layout attribute.
 
-    There may be more: a splat may stand for very many.
+    A splat may stand for very many more.
     """
     return [*map(int, to_array(layout).flat[:most])] if isinstance(layout, DenseAttr) else []
 
@@ -223,7 +223,7 @@ def _check_agree(operation: Operation, name: str, a: Type, b: Type) -> None:
 
 
 def _check_buffers(operation: Operation, aliases: Sequence[_Alias]) -> None:
-    """Check that each buffer in a result has one alias, and each in an operand at most one."""
+    """Check that a buffer in a result has exactly one alias, and one in an operand at most one."""
     target = operation.get("call_target_name")
     if isinstance(target, StringAttr) and target.text in {"CreateBuffer", "Pin", "Unpin"}:
         return

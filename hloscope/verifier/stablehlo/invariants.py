@@ -89,9 +89,9 @@ def check_definition(operation: Operation, definition: Definition) -> None:
 
 
 def _bounds(name: str, which: str) -> tuple[int, bool]:
-    """Return the least number of operands, results or regions, and whether there may be more.
+    """Return the minimum number of operands, results or regions, and whether there may be more.
 
-    `name` is the op name; `which` names the kind.
+    `name` is the op's name; `which` is `operands`, `results` or `regions`.
     """
     slots: Sequence[Slot | RegionSlot]
     definition = DEFINITIONS[name]
@@ -104,7 +104,7 @@ def _bounds(name: str, which: str) -> tuple[int, bool]:
 
 
 def _check_counts(operation: Operation, definition: Definition) -> None:
-    """Check the number of regions, results, successors and operands, in MLIR's order."""
+    """Check the numbers of regions, results, successors and operands, in MLIR's order."""
     name = definition.name
     least, more = _bounds(name, "regions")
     if _wrong(len(operation.regions), least, more):
@@ -184,7 +184,7 @@ def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> Veri
 
 
 _NEAR: Final = 4096
-"""Number of characters after an op's name in which its attributes are searched."""
+"""Number of characters after an op's name in which the text of its attributes is searched."""
 
 
 def slot_of_each(
@@ -192,7 +192,8 @@ def slot_of_each(
 ) -> Iterator[Slot]:
     """Yield the slot of each of `count` operands or results, in order.
 
-    The operands of several variadic slots are divided by `segments`, or evenly without them.
+    `segments` has the number of values of each slot. Without it, variadic slots share their values
+    evenly.
     """
     variadic = sum(bool(slot.count) for slot in slots)
     each = max(0, count - (len(slots) - variadic)) // max(variadic, 1)
@@ -203,10 +204,9 @@ def slot_of_each(
 
 
 def _segments(operation: Operation, which: str, slots: int, found: int) -> tuple[int, ...]:
-    """Return the segment sizes of operands or results.
+    """Return the number of values of each slot, from the attribute with segment sizes.
 
-    `which` names the attribute, `slots` is the number of segments, and `found` the number of
-    values.
+    `which` names the attribute, `slots` is the number of slots, and `found` the number of values.
 
     Raises:
         VerifyError: The sizes do not sum up to `found`.
@@ -248,7 +248,7 @@ def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> N
 
 
 def _check_agreements(operation: Operation, definition: Definition) -> None:
-    """Check that values or attributes listed in a definition have equal types, ranks or sizes."""
+    """Check that values or attributes that a definition lists have equal types, ranks or sizes."""
     if not definition.agreements:
         return
     types: dict[str, Type] = {}
@@ -317,7 +317,7 @@ _RANGES: Final = {
     "f32": (2.0**-149, (2 - 2.0**-23) * 2.0**127),
     "f64": (5e-324, (2 - 2.0**-52) * 2.0**1023),
 }
-"""Least and largest positive finite number, by the expressed type of quantized types."""
+"""Smallest and largest positive finite number of a float type, by its name; for quantized types."""
 
 
 def _quantized(element: ElementType) -> bool:
@@ -393,9 +393,7 @@ def _axis_fits(t: TensorType) -> bool:
 # Each operand and result asks for its constraint's predicate, and there are few constraints.
 @cache
 def type_predicate(constraint: str) -> Predicate:
-    """Return a function that tells whether a type satisfies a constraint.
-
-    Constraints have the notation of `type_summary`.
+    """Return the predicate of the types that satisfy a constraint.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> type_predicate("FC/token")(TensorType(ELEMENT_TYPES["f32"], (2, None)))
@@ -410,7 +408,7 @@ def type_predicate(constraint: str) -> Predicate:
 def _alternative(part: str) -> Predicate:
     """Return the predicate of one alternative of a type constraint.
 
-    It is `shape.letters`, a name, or a tuple.
+    The alternative is `shape.letters`, a name, or a tuple.
     """
     if part in _NAMED:
         return _NAMED[part]

@@ -37,7 +37,7 @@ _TABLES: Final = frozenset({"builtin.module"})
 
 
 class Symbols:
-    """The ops that define symbols, for each symbol table; a table is read at the first request."""
+    """The ops that define symbols, by symbol table; a table is read when it is first needed."""
 
     def __init__(self) -> None:
         self._known: dict[int, dict[str, Operation]] = {}
@@ -45,7 +45,7 @@ class Symbols:
     def of(self, table: Operation) -> dict[str, Operation]:
         """Return the ops in a symbol table by symbol name.
 
-        If several ops define one name, the first is returned.
+        If several ops define one name, the first one is returned.
         """
         # Each call and reference of a module looks a name up in the same table.
         known = self._known.get(id(table))
@@ -90,7 +90,7 @@ def nearest_table(operation: Operation) -> Operation | None:
 
 
 def members(table: Operation) -> Iterator[Operation]:
-    """Yield the ops in the region of a symbol table, without ops in their regions."""
+    """Yield the ops directly in the region of a symbol table."""
     return iter(table.inside)
 
 
@@ -155,7 +155,7 @@ def check_function(function: Operation) -> None:
 def _of_other_types(
     values: Sequence[Value], types: Sequence[Type]
 ) -> Iterator[tuple[int, Type, Type]]:
-    """Yield (number, type, expected type) for each value that does not have the expected type."""
+    """Yield (index, type, expected type) for each value that does not have the expected type."""
     for i, (value, wanted) in enumerate(zip(values, types, strict=True)):
         if value.type is not wanted and value.type != wanted:
             yield i, value.type, wanted
@@ -252,22 +252,27 @@ class RedefinitionError(VerifyError):
 def users(table: Operation) -> Iterator[Operation]:
     """Yield the ops in a symbol table that refer to symbols.
 
-    Those in nested tables are left out.
+    Ops in nested symbol tables are omitted.
     """
     waiting = [iter(table.inside)]
-    without: set[object] = set()  # `alike` keys of ops without symbol users in their regions
+    without: set[object] = set()  # `shared_key` keys of ops without symbol users in their regions
     while waiting:
         for operation in waiting[-1]:
             if operation.name in _USERS:
                 yield operation
-            if not operation.regions or operation.alike in without or operation.name in _TABLES:
+            if (
+                not operation.regions
+                or operation.shared_key in without
+                or operation.name in _TABLES
+            ):
                 continue
             inside = operation.inside
-            # Ops with the same `alike` key have the same regions, so that one of them is inspected.
-            if operation.alike is not None and not any(
+            # Ops with the same `shared_key` key have the same regions, so that one of them is
+            # inspected.
+            if operation.shared_key is not None and not any(
                 o.regions or o.name in _USERS for o in inside
             ):
-                without.add(operation.alike)
+                without.add(operation.shared_key)
                 continue
             # Depth first: an op's regions are visited before the ops after it, as in the text.
             waiting.append(iter(inside))
@@ -369,7 +374,7 @@ _USERS: Final[dict[str, Callable[[Operation, Symbols], None]]] = {
     "stablehlo.composite": _check_composite,
     **{f"stablehlo.{name}": _check_groups for name in _COLLECTIVES.split()},
 }
-"""Checks of the ops that refer to symbols, by op name."""
+"""Checks of ops that refer to symbols, by op name."""
 
 
 # --------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from hloscope.mlir import Block, DenseArrayAttr, Operation, Region, Value
 
 
 def refuse(operation: Operation, message: str, rule: str = "") -> VerifyError:
-    """Return an error about an op, with the message in MLIR's form: `'name' op message`.
+    """Return the error for an op, with the message in MLIR's form: `'name' op message`.
 
     `rule` is the violated constraint.
     """
@@ -87,7 +87,7 @@ def _some(operation: Operation, *, results: bool = True) -> None:
 
 
 def _as_first(agree: Callable[[Type, Type], bool]) -> Callable[[Sequence[Type]], bool]:
-    """Return a predicate of several types: whether each agrees with the first."""
+    """Return a predicate of several types: does each agree with the first, as `agree` says?"""
     return lambda types: all(agree(t, types[0]) for t in types[1:])
 
 
@@ -107,7 +107,7 @@ def _same_over_all(
 ) -> Callable[[Operation], None]:
     """Return a check that the types of all operands, and with `results` of all results, agree.
 
-    With `some`, the op must have operands and results. `what` names the property in errors.
+    With `some`, the op must have operands and results. `what` names the property in messages.
     """
     types_of = _all_types if results else _operand_types
     places = "operands and results" if results else "operands"
@@ -132,7 +132,7 @@ def _same_element_unless_quantized(operation: Operation) -> None:
 
 
 def _elementwise(operation: Operation) -> None:
-    """Check an elementwise op: all operands and results that are no scalars have one shape."""
+    """Check an element-wise op: operands and results that are not scalars have one shape."""
     operands = [t for t in _operand_types(operation) if isinstance(t, _MAPPED)]
     results = [t for t in _result_types(operation) if isinstance(t, _MAPPED)]
     if not operands and not results:
@@ -224,9 +224,9 @@ class Dominance:
         self._nearest: dict[int, dict[int, int]] = {}
 
     def number(self, block: Block) -> dict[int, int]:
-        """Return the positions of ops in their blocks, by identity (`id`) of the op.
+        """Return the position of each op in its block, by the op's identity (`id`).
 
-        It contains at least the ops of `block`.
+        The result has at least the ops of `block`.
         """
         if id(block) not in self._numbered:
             self._numbered.add(id(block))
@@ -402,9 +402,9 @@ def _inside(inner: Region | None, outer: Region | None) -> bool:
 
 
 def wrong_branch(operation: Operation) -> str:
-    """Return how the operands of a branch differ from the successors' arguments; empty if not.
+    """Return in what the operands of a branch differ from the arguments of its successors.
 
-    The first difference is described.
+    The first difference is described; the text is empty if there is none.
     """
     if not operation.successors:
         return ""

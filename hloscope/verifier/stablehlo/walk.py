@@ -8,7 +8,16 @@ from typing import Final
 
 from hloscope.errors import Diagnostic, UnsupportedError, VerifyError
 from hloscope.ir import IncompatibleTypesError, InferenceError, Op, Signature, Type
-from hloscope.mlir import NAME_SCOPES, Block, Operation, Region, Value, likeness, spell, types_text
+from hloscope.mlir import (
+    NAME_SCOPES,
+    Block,
+    Operation,
+    Region,
+    Value,
+    equality_key,
+    spell,
+    types_text,
+)
 from hloscope.mlir.dialects import DEFINITIONS, is_isolated
 from hloscope.stablehlo import OpMaker, operand_types, signature
 from hloscope.verifier.shardy import check_shardy
@@ -44,15 +53,15 @@ ISOLATED: Final = frozenset(filter(is_isolated, DEFINITIONS))
 Source: MLIR's trait `IsolatedFromAbove`.
 """
 _OPENLY_READ: Final = ISOLATED - NAME_SCOPES
-"""Ops of `ISOLATED` in whose regions the parser still resolves names of outer values."""
+"""Ops of `ISOLATED` whose regions may name outer values as far as the parser is concerned."""
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter", "func", "builtin"})
-"""Dialects all of whose ops have definitions; other ops of theirs are errors."""
+"""Dialects whose ops all have definitions, so that another op of theirs is an error."""
 _FAMILIAR: Final = frozenset(
     "arith bufferization cf complex linalg llvm math memref mhlo ml_program mpmd quant scf sdy"
     " shape sparse_tensor tensor ub vector vhlo hlo_test_broadcast hlo_test_infer"
     " hlo_test_speculatability".split()
 )
-"""Dialects that StableHLO programs use, whose ops are accepted without a definition."""
+"""Dialects whose ops are accepted without a definition, since StableHLO programs use them."""
 _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "func.func": check_function,
     "func.return": check_return,
@@ -61,7 +70,7 @@ _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "check.expect_eq_const": check_constant,
     "check.expect_almost_eq_const": check_constant,
 }
-"""Additional checks of single ops, by op name."""
+"""Additional checks, by op name."""
 
 
 def verify_mlir(
@@ -87,27 +96,30 @@ def verify_mlir(
 
 
 class _Verification:
-    """The state of one verification: the stack of the traversal, errors, and keys of valid ops."""
+    """The state of one verification: stack of the traversal, errors, and keys of valid ops."""
 
     def __init__(self, allow_unregistered: bool, first_only: bool) -> None:
         self.found: list[Diagnostic] = []
         self._allow, self._first_only = allow_unregistered, first_only
         self._symbols, self._typing = Symbols(), Typing()
         self._stack: list[tuple[Operation | Block, Iterator[Operation | Block]]] = []
-        """Ops and blocks entered and not yet left, each with an iterator over the rest of it."""
+        """Ops and blocks that are entered but not left, each with an iterator over its rest."""
         self._scopes: list[int] = []
-        """Indices in the stack of the isolated ops."""
+        """Indices in `_stack` of the isolated ops."""
         self._isolated: dict[int, list[Operation]] = {}
-        """Isolated ops by the identity of the op around them; visited after its other content."""
+        """Isolated ops by the identity of the op around them.
+
+        They are visited after its other contents.
+        """
         self.broken: set[int] = set()
         """Identities of the ops that have an error, themselves or in their regions."""
-        self._sound: set[Likeness | None] = set()
-        """Keys of ops that were found valid: an op with the same key is not checked again.
+        self._valid_keys: set[OpKey | None] = set()
+        """Keys of valid ops; an op with one of these keys is not checked.
 
         `None` is never in the set: it means that an op has no key.
         """
-        self._closed: dict[Operation, Likeness] = {}
-        """Ops with regions that read no outer value, and their keys."""
+        self._closed: dict[Operation, OpKey] = {}
+        """Keys of ops with regions that read no outer value, by op."""
         self._postponed: dict[int, VerifyError] = {}
         """Inference errors by the identity of the op; reported if the op's regions are valid."""
 
@@ -142,18 +154,18 @@ class _Verification:
     def _next_new(self, rest: Iterator[Operation | Block]) -> Operation | Block | None:
         """Return the next op that must be checked; `None` at the end of the block.
 
-        Ops with the key of a valid op are skipped.
+        An op with the key of a valid op is skipped.
         """
-        sound = self._sound
+        sound = self._valid_keys
         for operation in rest:
             assert isinstance(operation, Operation)
             if not operation.regions:
                 # The reader's key is there already and is tried first; the other one is built from
                 # the op.
-                if operation.alike not in sound and quick_likeness(operation) not in sound:
+                if operation.shared_key not in sound and quick_key(operation) not in sound:
                     return operation
                 continue
-            key = closed_likeness(operation)
+            key = closed_key(operation)
             if key is not None:
                 self._closed[operation] = key
             if key not in sound:
@@ -163,7 +175,7 @@ class _Verification:
     # --- reporting --------------------------------------------------------------------------
 
     def _report(self, operation: Operation | None, *diagnostics: Diagnostic) -> None:
-        """Record errors about an op.
+        """Record errors of an op.
 
         With `first_only`, the rest of the innermost isolated op is skipped.
         """
@@ -192,9 +204,9 @@ class _Verification:
             self._stack.append((operation, iter(operation.blocks)))
             quick = full = None
         else:
-            quick, full = quick_likeness(operation), full_likeness(operation)
-            if full in self._sound:
-                self._sound.add(quick)
+            quick, full = quick_key(operation), full_key(operation)
+            if full in self._valid_keys:
+                self._valid_keys.add(quick)
                 return
         try:
             self._check(operation)
@@ -204,14 +216,15 @@ class _Verification:
             # Ops whose check reads operand values are excluded: equal keys do not imply equal
             # values.
             if full is not None and self._typing.depends_on_types_only(operation):
-                self._sound |= {quick, full}
+                self._valid_keys |= {quick, full}
         if not operation.regions:
             self._mark_around(operation)
 
     def _check(self, operation: Operation) -> None:
-        """Check an op by itself, and raise its first error.
+        """Check an op without its regions, and raise its first error.
 
-        Checked are its definition, its own rules, its types, and the entry blocks of its regions.
+        Checked are the definition, rules of the op itself, its types, and the entry blocks of its
+        regions.
         """
         name = operation.name
         dialect = name.partition(".")[0]
@@ -257,7 +270,7 @@ class _Verification:
             self._isolated.setdefault(id(around), []).append(operation)
 
     def _leave(self, operation: Operation) -> None:
-        """Pop the op on top of the stack, and check what requires that its regions are valid."""
+        """Pop the op on top of the stack, and check what depends on valid regions."""
         is_scope = self._scopes[-1] == len(self._stack) - 1
         self._stack.pop()
         if is_scope:
@@ -274,7 +287,7 @@ class _Verification:
             else:
                 key = self._closed.get(operation)
                 if key is not None and self._typing.depends_on_types_only(operation):
-                    self._sound.add(key)
+                    self._valid_keys.add(key)
         # These do not depend on the checks above: a broken op does not hide a wrong name or use.
         if is_scope:
             self._check_names(operation)
@@ -415,38 +428,41 @@ def _may_terminate(operation: Operation) -> bool:
 # Types, properties and attributes count by identity: the tree keeps them, and readers share them.
 
 
-Likeness = object
+OpKey = object
 
-_LOOKING_AROUND: Final = frozenset({"func.return", "stablehlo.return", "interpreter.run_parallel"})
-"""Ops without regions whose checks read the op's position or other ops."""
+_CONTEXT_DEPENDENT: Final = frozenset(
+    {"func.return", "stablehlo.return", "interpreter.run_parallel"}
+)
+"""Ops without regions whose checks depend on the op's position or on other ops."""
 _WITH_REGIONS: Final = frozenset(
     f"stablehlo.{name}"
     for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "map")
 )
-"""Ops with regions whose checks read nothing except the op and its regions."""
+"""Ops with regions whose checks depend only on the op and its regions."""
 _MOST: Final = 16
-"""Largest number of ops in a region for which a key is computed."""
+"""Maximum number of ops in a region for which a key is computed."""
 _type_of: Final = attrgetter("type")
 
 
-def quick_likeness(operation: Operation) -> Likeness | None:
-    """Return a key of all that the checks of an op without regions read.
+def quick_key(operation: Operation) -> OpKey | None:
+    """Return a key of everything that the checks of an op without regions depend on.
 
-    Ops with the key of a valid op are valid. `None` if the checks also read the op's position or
+    An op with the key of a valid op is valid. The result is `None` if the checks depend on the op's
+    position or on other ops, too.
+    """
+    if operation.successors or operation.name in _CONTEXT_DEPENDENT:
+        return None
+    return equality_key(operation)
+
+
+def full_key(operation: Operation) -> OpKey | None:
+    """Return a key as `quick_key` does, but with attributes compared one by one.
+
+    `quick_key` compares dictionaries of attributes by identity, so that it may separate ops
+    that have equal keys here. The result is `None` if the checks depend on the op's position or on
     other ops.
     """
-    if operation.successors or operation.name in _LOOKING_AROUND:
-        return None
-    return likeness(operation)
-
-
-def full_likeness(operation: Operation) -> Likeness | None:
-    """Return a key as `quick_likeness` does, but with attributes compared one by one.
-
-    `quick_likeness` compares the attribute dictionaries by identity, so that it may separate ops
-    that have equal keys here. `None` if the checks read the op's position or other ops.
-    """
-    if operation.successors or operation.name in _LOOKING_AROUND:
+    if operation.successors or operation.name in _CONTEXT_DEPENDENT:
         return None
     return (
         operation.name,
@@ -457,15 +473,15 @@ def full_likeness(operation: Operation) -> Likeness | None:
     )
 
 
-def closed_likeness(operation: Operation) -> Likeness | None:
-    """Return a key of an op with regions and all ops in them.
+def closed_key(operation: Operation) -> OpKey | None:
+    """Return a key of an op with regions and of all ops in them.
 
-    Ops with the key of a valid op are valid. `None` if the checks may read more, or if the regions
-    use a value that is not defined before the use in the same block.
+    An op with the key of a valid op is valid. The result is `None` if the checks may depend on
+    more, or if the regions use a value that is not defined before in the same block.
     """
     if operation.name not in _WITH_REGIONS or operation.successors:
         return None
-    found = [likeness(operation)]
+    found = [equality_key(operation)]
     for region in operation.regions:
         if len(region.blocks) != 1:
             return None
@@ -475,7 +491,7 @@ def closed_likeness(operation: Operation) -> Likeness | None:
     return tuple(found)
 
 
-def _add_block(block: Block, found: list[Likeness]) -> bool:
+def _add_block(block: Block, found: list[OpKey]) -> bool:
     """Add the keys of a block's ops to `found`.
 
     Return false if an op has regions, or uses a value that is not defined before in the block.
@@ -490,7 +506,7 @@ def _add_block(block: Block, found: list[Likeness]) -> bool:
         uses = tuple(map(numbers.get, operation.operands))
         if None in uses:
             return False
-        found += (likeness(operation), uses)
+        found += (equality_key(operation), uses)
         _number(operation.results, numbers)
     return True
 
@@ -509,7 +525,7 @@ TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
 
 
 class Typing:
-    """Checks the types of the operations of one module."""
+    """Checks the types of the operations of one module by type inference."""
 
     def __init__(self) -> None:
         self._make = OpMaker()
@@ -530,7 +546,7 @@ class Typing:
         return _verify(op, operands, results, ())
 
     def depends_on_types_only(self, operation: Operation) -> bool:
-        """Return whether the type check of an op reads no operand values.
+        """Does the type check of an op depend on types only, not on operand values?
 
         The op must have passed `check`.
         """
@@ -556,18 +572,18 @@ def _verify(
 
 
 def infers(name: str) -> bool:
-    """Does upstream infer the result types of the op of this name?"""
+    """Does StableHLO infer the result types of op `name`?"""
     traits = DEFINITIONS[name].traits
     return "infer" in traits or "compatible" in traits
 
 
 def is_inference(error: VerifyError) -> bool:
-    """Is it an error of type inference, which upstream runs after the checks of op and regions?"""
+    """Is it an error of type inference, which MLIR runs after checking the op and its regions?"""
     return isinstance(error, InferenceError | IncompatibleTypesError)
 
 
 def message_of(operation: Operation, error: VerifyError) -> str:
-    """Return the message of an error in upstream's wording."""
+    """Return the message of an error in StableHLO's wording."""
     if isinstance(error, IncompatibleTypesError):
         return (
             f"'{operation.name}' op inferred type(s) {_quoted(error.inferred)} are incompatible"

@@ -22,8 +22,8 @@ from hloscope.stablehlo.bytecode import (
     read_bytecode,
     write_bytecode,
 )
-from hloscope.stablehlo.bytecode.vhlo_parsing import FORMS, ROWS, SpellingError, parse_spelled
-from hloscope.stablehlo.bytecode.vhlo_printing import spelled
+from hloscope.stablehlo.bytecode.vhlo_parsing import FORMS, ROWS, VhloSyntaxError, parse_vhlo_value
+from hloscope.stablehlo.bytecode.vhlo_printing import vhlo_text
 from tests import filecheck
 from tests.conftest import SHARED
 
@@ -105,9 +105,9 @@ WRONG = """
 
 @pytest.mark.parametrize("text", SPELLINGS)
 def test_what_is_spelled_is_read_and_spelled_the_same(text: str) -> None:
-    value = parse_spelled(text)
-    assert spelled(value) == text
-    assert spelled(parse_spelled(text.replace(" = ", "=").replace(", ", " , "))) == text
+    value = parse_vhlo_value(text)
+    assert vhlo_text(value) == text
+    assert vhlo_text(parse_vhlo_value(text.replace(" = ", "=").replace(", ", " , "))) == text
 
 
 def test_every_row_has_a_spelling_that_is_tried() -> None:
@@ -122,16 +122,16 @@ def test_every_row_has_a_spelling_that_is_tried() -> None:
 @pytest.mark.parametrize("text", WRONG)
 def test_what_spells_nothing_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
-        parse_spelled(text)
-    assert isinstance(caught.value, SpellingError) or str(caught.value)
+        parse_vhlo_value(text)
+    assert isinstance(caught.value, VhloSyntaxError) or str(caught.value)
 
 
 def test_nesting_that_is_too_deep_is_refused() -> None:
     deep = "#vhlo.array_v1<[" * 5000 + "]>" * 5000
     with pytest.raises(ParseError):
         parse_vhlo(f'module attributes {{a = {deep}}} {{ "vhlo.return_v1"() : () -> () }}')
-    with pytest.raises(SpellingError, match="too deep"):
-        parse_spelled(deep)
+    with pytest.raises(VhloSyntaxError, match="too deep"):
+        parse_vhlo_value(deep)
 
 
 def some(files: list[Path], full: bool) -> list[Path]:

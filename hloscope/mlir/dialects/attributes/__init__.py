@@ -18,7 +18,10 @@ from hloscope.mlir.dialects.attributes.structs import DYNAMIC
 __all__ = ["DYNAMIC", "EMPTY", "read_chlo", "read_stablehlo", "write_chlo", "write_stablehlo"]
 
 EMPTY: Final[dict[str, dict[str, int | tuple[int, ...]]]] = {
-    **{mnemonic: structs.empty(free) for (_, mnemonic), free in structs.FREE.items()},
+    **{
+        mnemonic: structs.empty(description)
+        for (_, mnemonic), description in structs.OPTIONAL_FIELDS.items()
+    },
     "conv": structs.empty(notations.RAW),
     "channel_handle": {"handle": 0, "type": 0},
 }
@@ -52,7 +55,7 @@ def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
     reader = _READ.get(mnemonic)
     if reader is not None:
         return reader(parser)
-    if mnemonic in structs.FIXED:
+    if mnemonic in structs.REQUIRED_FIELDS:
         return notations.read_checked(parser, mnemonic)
     return _read(parser, "stablehlo", mnemonic, "StableHLO")
 
@@ -63,8 +66,8 @@ def read_chlo(parser: AsmParser, mnemonic: str) -> Attribute:
 
 
 def _read(parser: AsmParser, dialect: str, mnemonic: str, name: str) -> Attribute:
-    if (dialect, mnemonic) in structs.FREE:
-        return structs.read_free(parser, dialect, mnemonic)
+    if (dialect, mnemonic) in structs.OPTIONAL_FIELDS:
+        return structs.read_optional_fields(parser, dialect, mnemonic)
     if (dialect, mnemonic) in enums.ENUMS:
         return enums.read_enum(parser, dialect, mnemonic)
     parser.fail(f"unknown {name} attribute")

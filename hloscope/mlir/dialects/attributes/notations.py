@@ -25,11 +25,11 @@ from hloscope.mlir import (
 )
 from hloscope.mlir.dialects.attributes.structs import (
     FieldValue,
-    Free,
+    OptionalFields,
     empty,
     parameter_failed,
     read_fields,
-    read_fixed,
+    read_required_fields,
     write_field,
     write_fields,
 )
@@ -50,16 +50,16 @@ FIELDS: Final = (
     "kernel_spatial_dimensions",
     *("output_batch_dimension", "output_feature_dimension", "output_spatial_dimensions"),
 )
-"""Names of the nine fields, each a number or a list: three each of input, kernel and output."""
+"""Names of the nine fields of `#stablehlo.conv`: three each for input, kernel and output."""
 
-RAW: Final = Free(
+RAW: Final = OptionalFields(
     tuple(name if name.endswith("dimensions") else f"{name}*" for name in FIELDS), "dot"
 )
 _MOST_MISSING: Final = 10
 
 
 def conv_attribute(values: Sequence[int | tuple[int, ...]]) -> StructAttr:
-    """Return the attribute with these nine values, in the order of `FIELDS`."""
+    """Return the attribute `#stablehlo.conv` with these nine values, in the order of `FIELDS`."""
     return StructAttr("stablehlo", "conv", tuple(zip(FIELDS, values, strict=True)))
 
 
@@ -84,11 +84,15 @@ def read_conv_dims(parser: AsmParser) -> StructAttr:
 
 
 def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
-    """Return the dimensions in `[b, 0, f]`: those of the two letters, then the spatial ones."""
+    """Return the dimensions in the text `[b, 0, f]` of one array.
+
+    The result has three entries: the positions of the two dimensions in `letters`, then the tuple
+    of the positions of the spatial dimensions.
+    """
     parser.token("[")
     places: dict[str | int, int] = {}
     while True:
-        places[_read_place(parser, letters, places)] = len(places)
+        places[_read_entry(parser, letters, places)] = len(places)
         if not parser.try_token(","):
             break
     if missing := [letter for letter in letters if letter not in places]:
@@ -102,8 +106,11 @@ def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
     return [*(places[letter] for letter in letters), tuple(places[name] for name in spatial)]
 
 
-def _read_place(parser: AsmParser, letters: str, known: Container[str | int]) -> str | int:
-    """Return one entry, a letter or a spatial number, which must not be in `known`."""
+def _read_entry(parser: AsmParser, letters: str, known: Container[str | int]) -> str | int:
+    """Read one entry of a list `[b, 0, f]`: one of `letters`, or the number of a spatial dimension.
+
+    An entry in `known`, those already read, is an error.
+    """
     at = parser.at
     number = parser.try_integer()
     if number is not None:
@@ -134,15 +141,19 @@ def conv_text(attribute: StructAttr) -> str | None:
     for letters, (first, second, spatial) in zip(
         ("bf", "io", "bf"), (FIELDS[:3], FIELDS[3:6], FIELDS[6:]), strict=True
     ):
-        side = _side(letters, values.get(first), values.get(second), values.get(spatial))
+        side = _dimension_list(letters, values.get(first), values.get(second), values.get(spatial))
         if side is None:
             return None
         sides.append(side)
     return f"{sides[0]}x{sides[1]}->{sides[2]}"
 
 
-def _side(letters: str, first: object, second: object, spatial: object) -> str | None:
-    """Return the text of one array's dimensions; `None` if they are not a permutation."""
+def _dimension_list(letters: str, first: object, second: object, spatial: object) -> str | None:
+    """Return the text `[b, 0, f]` of one array's dimensions; `None` if they are not a permutation.
+
+    `first` and `second` are the positions of the dimensions that `letters` names, `spatial` has
+    those of the spatial dimensions.
+    """
     if not (isinstance(first, int) and isinstance(second, int) and isinstance(spatial, tuple)):
         return None
     names: dict[int, str] = {d: str(i) for i, d in enumerate(spatial)}
@@ -233,9 +244,12 @@ def _is_negative(value: FieldValue) -> bool:
 
 
 def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
-    """Return the fixed structure after its mnemonic, after checking it as StableHLO does."""
+    """Read the fields of a structure such as `dot_algorithm`, and check them as StableHLO does.
+
+    `mnemonic` is the structure's name, which has been read.
+    """
     at = parser.at
-    attribute = read_fixed(parser, mnemonic)
+    attribute = read_required_fields(parser, mnemonic)
     match attribute.name:
         case "dot_algorithm":
             _check_algorithm(parser, attribute, at)
@@ -249,7 +263,10 @@ def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
 
 
 def _check_algorithm(parser: AsmParser, attribute: StructAttr, at: int) -> None:
-    """Check that some hardware is known to support a dot algorithm; `at` is its position."""
+    """Raise an error if no known hardware supports a dot algorithm.
+
+    `at` is the offset of the attribute, for the error.
+    """
     values = [value for _, value in attribute.fields]
     lhs, rhs, accumulation = (type_text(x.type) for x in values if isinstance(x, TypeAttr))
     first, second, operations = (x for x in values if isinstance(x, int))
@@ -348,7 +365,7 @@ def read_mesh(parser: AsmParser) -> StructAttr:
 def _read_axis(parser: AsmParser) -> StructAttr:
     """Return an axis of a mesh, written in full or as the fields of `mesh_axis`."""
     if not parser.peek().startswith("#"):
-        return read_fixed(parser, "mesh_axis")
+        return read_required_fields(parser, "mesh_axis")
     at = parser.at
     match found := parser.attribute():
         case StructAttr("stablehlo", "mesh_axis"):

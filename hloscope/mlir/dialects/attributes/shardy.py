@@ -94,7 +94,7 @@ def meshes_in(text: str) -> Mapping[str, Mesh]:
 
 
 def sharding_of(attribute: StructAttr) -> NamedSharding:
-    """Return the sharding of an attribute `#sdy.sharding<…>` that `sdy_struct` has read."""
+    """Return the sharding of a parsed attribute `#sdy.sharding<…>`."""
     dimensions = _elements(_field(attribute, "dimensions"))
     roles = [(role, _elements(attribute.get(role))) for role in ("replicated", "unreduced")]
     return NamedSharding(
@@ -195,7 +195,7 @@ _FIRST, _LETTERS = ord("i"), 18
 
 
 def _factor(number: int) -> str:
-    """Return the name of a factor: `i` to `z`, then `z_1` and so on."""
+    """Return the name of factor `number` in a sharding rule: `i` to `z`, then `z_1`, `z_2` …."""
     return chr(_FIRST + number) if number < _LETTERS else f"z_{number - _LETTERS + 1}"
 
 
@@ -212,9 +212,9 @@ def _string(value: bytes) -> str:
 
 
 def _dimension(axes: Iterable[Any], is_closed: int, priority: int) -> str:
-    """Return the text of a dimension's sharding.
+    """Return the text of a dimension's sharding, `{"x", ?}p1`.
 
-    Bit 0 of `priority` says whether there is a priority.
+    Bit 0 of `priority` says whether there is a priority; the other bits are its value.
     """
     parts = [*map(_text, axes), *([] if is_closed else ["?"])]
     return f"{{{', '.join(parts)}}}" + (f"p{priority >> 1}" if priority & 1 else "")
@@ -233,7 +233,11 @@ def _sharding(mesh: Any, dimensions: Any, replicated: Any, unreduced: Any = ()) 
 
 
 def _rule(sizes: Any, operands: Any, results: Any, *rest: Any) -> str:
-    """Return the text of an op's sharding rule."""
+    """Return the text of an op's sharding rule, `<([i, j])->([j]) {i=2, j=3} …>`.
+
+    `sizes` has the size of each factor, `operands` and `results` their mappings. `rest` has four
+    sets of factors with special roles, then whether the rule is custom.
+    """
     *sets, custom = rest
     named = ("reduction", "need_replication", "permutation", "blocked_propagation")
     text = f"<({_list(operands)})->({_list(results)})"
@@ -263,14 +267,14 @@ _TEXTS: Final[dict[str, Callable[..., str]]] = {
     "sharding_unreduced": _sharding,
     "sharding_per_value_2": lambda shardings: f"<[{_list(shardings)}]>",
 }
-"""Functions from the fields of an attribute to the text after its name, by the name."""
+"""Function by the name of an attribute; it returns the text after the name, given the fields."""
 
 _BARE: Final = ("manual_axes", "axis_ref_list", "list_of_axis_ref_lists", "all_to_all_param_list")
 """Names of attributes that are written `#sdy<name…>`; others are written `#sdy.name…`."""
 
 
 def _text(value: object) -> str:
-    """Return the text of a structure, without its name."""
+    """Return the text of a structure after its name; other values are written in full."""
     if isinstance(value, StructAttr) and value.dialect == "sdy":
         if value.name not in _TEXTS:
             raise UnsupportedError(f"an attribute {value.name} of Shardy is not read yet")
@@ -382,7 +386,7 @@ class _Reader:
 
 
 def _factors(word: str) -> Iterable[int]:
-    """Yield the numbers of the factors in a text such as `ijz_1`."""
+    """Yield the numbers of the factors in a text such as `ijz_1`: 0, 1 and 18."""
     for piece in _FACTOR.findall(word):
         yield _LETTERS + int(piece[2:]) - 1 if "_" in piece else ord(piece) - _FIRST
 
@@ -544,7 +548,7 @@ _READERS: Final[dict[str, Callable[[_Reader], StructAttr]]] = {
         "all_to_all_param_list", reader.many("[", _param, "]")
     ),
 }
-"""Functions that read the text after an attribute's name, by the name."""
+"""Function for each kind of attribute, by its name; it reads the text after the name."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -558,7 +562,7 @@ _PAIR: Final = pattern(r"(\d+)\s*,\s*(\d+)")
 
 
 def _pairs(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of devices in `{{0,1},{1,2}}`."""
+    """Return the pairs of device numbers in the text `{{0,1},{1,2}}`."""
     found = _PAIRS.fullmatch(text)
     if found is None:
         raise UnsupportedError(f"`{text[:100]}` lists no pairs of devices")
@@ -584,7 +588,7 @@ def frontend_values(texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(name: str, text: Any) -> Any:
-    """Return the value of an attribute; its text if that is not in a known form."""
+    """Return the value of frontend attribute `name`; its text if the notation is unknown."""
     read = _FRONTEND_READERS.get(name)
     if read is None or not isinstance(text, str):
         return text

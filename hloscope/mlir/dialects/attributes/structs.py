@@ -21,15 +21,15 @@ from hloscope.mlir import (
 # --------------------------------------------------------------------------------------------------
 # Structures such as `#stablehlo.gather<offset_dims = [1], …>`.
 #
-# The fields of a *free* structure come in any order and may be missing.  Fields that are empty or 0
-# are not stored, as a text without them is equivalent.  A *fixed* structure has all its fields, in
+# Fields of `OptionalFields` come in any order and may be missing.  Those that are empty or 0 are
+# not stored, as a text without them is equivalent.  Fields of `RequiredFields` are all present, in
 # order if `ordered`.
 #
 # Source: `StablehloAttrs.td`, `ChloOps.td`; `parseStruct` and `printStruct` of `StablehloOps.cpp`.
 
 
 DYNAMIC: Final = -(1 << 63)
-"""Number that stands for an unknown size, `?`."""
+"""Integer that a structure stores for an unknown size, written `?`."""
 
 FieldValue: TypeAlias = Attribute | int | tuple[int, ...]
 ReadField: TypeAlias = Callable[[AsmParser], FieldValue]
@@ -76,20 +76,20 @@ def read_type_extensions(parser: AsmParser) -> StructAttr:
     return StructAttr("stablehlo", "bounds", (("bounds", bounds),))
 
 
-# ------------------------------------------------------------------------------ free structures
+# ------------------------------------------------------------------------------ optional fields
 
 
-class Free(NamedTuple):
-    """Description of a free structure: its fields, and its name in messages.
+class OptionalFields(NamedTuple):
+    """A structure whose fields are optional, in any order: its fields, and its name in messages.
 
-    `*` marks a field of one integer.
+    A field with `*` after its name is one integer; other fields are lists of integers.
     """
 
     fields: tuple[str, ...]
     what: str
 
 
-_FREE_ROWS: Final = """
+_OPTIONAL_ROWS: Final = """
     stablehlo gather  | gather | offset_dims collapsed_slice_dims operand_batching_dims \
         start_indices_batching_dims start_index_map index_vector_dim*
     stablehlo scatter | scatter | update_window_dims inserted_window_dims input_batching_dims \
@@ -102,33 +102,37 @@ _FREE_ROWS: Final = """
 """
 
 
-def _free(row: str) -> tuple[tuple[str, ...], Free]:
+def _optional_fields(row: str) -> tuple[tuple[str, ...], OptionalFields]:
     head, what, fields = row.split("|")
-    return tuple(head.split()), Free(tuple(fields.split()), what.strip())
+    return tuple(head.split()), OptionalFields(tuple(fields.split()), what.strip())
 
 
-FREE: Final = dict(map(_free, _FREE_ROWS.replace("\\\n", "").strip().splitlines()))
-"""Descriptions of all free structures (fields in any order), by dialect and mnemonic."""
+OPTIONAL_FIELDS: Final = dict(
+    map(_optional_fields, _OPTIONAL_ROWS.replace("\\\n", "").strip().splitlines())
+)
+"""Structures whose fields are optional, in any order, by (dialect, mnemonic)."""
 
 
-def empty(free: Free) -> dict[str, int | tuple[int, ...]]:
-    """Return the default of each field of a free structure."""
-    return {field.rstrip("*"): 0 if field.endswith("*") else () for field in free.fields}
+def empty(description: OptionalFields) -> dict[str, int | tuple[int, ...]]:
+    """Return the default value of each field of a structure, by the field's name: 0 or `()`."""
+    return {field.rstrip("*"): 0 if field.endswith("*") else () for field in description.fields}
 
 
-def read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
+def read_fields(parser: AsmParser, description: OptionalFields) -> dict[str, int | tuple[int, ...]]:
     """Return the fields in the text `a = [1], b = 2>`, in any order."""
     try:
-        return _read_fields(parser, free)
+        return _read_fields(parser, description)
     except ParseError as error:
         parser.keep(error)
-    parser.fail(f"failed parsing {free.what} dimension numbers attribute")
+    parser.fail(f"failed parsing {description.what} dimension numbers attribute")
 
 
-def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
-    """Return the fields up to `>`; each may occur once."""
+def _read_fields(
+    parser: AsmParser, description: OptionalFields
+) -> dict[str, int | tuple[int, ...]]:
+    """Read the fields of a structure up to `>`; each may occur once."""
     found: dict[str, int | tuple[int, ...]] = {}
-    kinds = {field.rstrip("*"): field.endswith("*") for field in free.fields}
+    kinds = {field.rstrip("*"): field.endswith("*") for field in description.fields}
     while not parser.try_token(">"):
         name = parser.try_keyword(*kinds)
         if name is None:
@@ -144,39 +148,43 @@ def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ..
     return found
 
 
-def read_free(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
-    """Return the free structure after its mnemonic."""
+def read_optional_fields(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
+    """Read the text of a structure after its mnemonic, and return its attribute."""
     parser.token("<")
-    free = FREE[dialect, mnemonic]
-    return free_struct(dialect, mnemonic, read_fields(parser, free))
+    description = OPTIONAL_FIELDS[dialect, mnemonic]
+    return sparse_struct(dialect, mnemonic, read_fields(parser, description))
 
 
-def free_struct(
+def sparse_struct(
     dialect: str, mnemonic: str, values: dict[str, int | tuple[int, ...]]
 ) -> StructAttr:
-    """Return a free structure; fields that are empty or 0 are not stored.
+    """Return the attribute of a structure in `OPTIONAL_FIELDS`, without fields that are empty or 0.
 
-    >>> free_struct("stablehlo", "dot", {"rhs_contracting_dimensions": (1,)}).fields
+    >>> sparse_struct("stablehlo", "dot", {"rhs_contracting_dimensions": (1,)}).fields
     (('rhs_contracting_dimensions', (1,)),)
     """
-    names = (field.rstrip("*") for field in FREE[dialect, mnemonic].fields)
+    names = (field.rstrip("*") for field in OPTIONAL_FIELDS[dialect, mnemonic].fields)
     return StructAttr(
         dialect, mnemonic, tuple((name, value) for name in names if (value := values.get(name)))
     )
 
 
-# ----------------------------------------------------------------------------- fixed structures
+# ------------------------------------------------------------------------------ required fields
 
 
-class Fixed(NamedTuple):
-    """Description of a fixed structure: fields with kinds, name in messages, whether ordered."""
+class RequiredFields(NamedTuple):
+    """A structure whose fields are all required.
+
+    `fields` has (name, kind of value), `definition` is the name in MLIR's messages. `ordered`:
+    whether the fields must be written in this order.
+    """
 
     fields: tuple[tuple[str, str], ...]
     definition: str
     ordered: bool = True
 
 
-_FIXED_ROWS: Final = """
+_REQUIRED_ROWS: Final = """
     channel_handle          | StableHLO_ChannelHandle | handle:int type:int
     output_operand_alias    | StableHLO_OutputOperandAlias | output_tuple_indices:ints \
         operand_index:int operand_tuple_indices:ints
@@ -190,14 +198,16 @@ _FIXED_ROWS: Final = """
 _ANY_ORDER: Final = ("channel_handle", "replica_group_mesh_axes", "mesh_axis")
 
 
-def _fixed(row: str) -> tuple[str, Fixed]:
+def _required_fields(row: str) -> tuple[str, RequiredFields]:
     name, definition, fields = (part.strip() for part in row.split("|"))
     pairs = tuple((field, kind) for field, _, kind in (f.partition(":") for f in fields.split()))
-    return name, Fixed(pairs, definition, name not in _ANY_ORDER)
+    return name, RequiredFields(pairs, definition, name not in _ANY_ORDER)
 
 
-FIXED: Final = dict(map(_fixed, _FIXED_ROWS.replace("\\\n", "").strip().splitlines()))
-"""Fixed structures of `stablehlo`, by mnemonic."""
+REQUIRED_FIELDS: Final = dict(
+    map(_required_fields, _REQUIRED_ROWS.replace("\\\n", "").strip().splitlines())
+)
+"""Structures of `stablehlo` whose fields are all required, by mnemonic."""
 
 _CPP: Final = {
     "int": "int64_t",
@@ -257,21 +267,24 @@ def camel(name: str) -> str:
 def parameter_failed(
     parser: AsmParser, error: ParseError, definition: str, name: str, type: str
 ) -> NoReturn:
-    """Report an error, and in which parameter of a structure it is."""
+    """Record `error` and raise a second one, which names the parameter of the structure.
+
+    `definition` is the structure's name in messages; `name` and `type` are those of the parameter.
+    """
     parser.keep(error)
     parser.fail(f"failed to parse {definition} parameter '{name}' which is to be a `{type}`")
 
 
-def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
-    """Return the fixed structure after its mnemonic."""
-    fixed = FIXED[mnemonic]
+def read_required_fields(parser: AsmParser, mnemonic: str) -> StructAttr:
+    """Read a structure in `REQUIRED_FIELDS` after its mnemonic, and return its attribute."""
+    description = REQUIRED_FIELDS[mnemonic]
     parser.token("<")
-    kinds, found = dict(fixed.fields), {}
-    for position, (name, _) in enumerate(fixed.fields):
+    kinds, found = dict(description.fields), {}
+    for position, (name, _) in enumerate(description.fields):
         if position:
             parser.token(",")
         field = name
-        if fixed.ordered:
+        if description.ordered:
             parser.keyword(name)
         else:
             field = _any_field(parser, [name for name in kinds if name not in found])
@@ -280,14 +293,14 @@ def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
             found[field] = _READ[kinds[field]](parser)
         except ParseError as error:
             kind = kinds[field]
-            name = camel(field) if fixed.ordered else field
-            parameter_failed(parser, error, fixed.definition, name, _CPP[kind])
+            name = camel(field) if description.ordered else field
+            parameter_failed(parser, error, description.definition, name, _CPP[kind])
     parser.token(">")
     return StructAttr("stablehlo", mnemonic, tuple((name, found[name]) for name in kinds))
 
 
 def _any_field(parser: AsmParser, names: list[str]) -> str:
-    """Return the name of a field, which must be one of `names`, the fields not yet read."""
+    """Read and return the name of a field, which must be one of the unread fields `names`."""
     at = parser.at
     word = parser.try_keyword()
     if word is None:
@@ -302,7 +315,7 @@ def _any_field(parser: AsmParser, names: list[str]) -> str:
 
 
 def write_fields(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write the stored fields as `<a = [1], b = 2>`."""
+    """Write the fields that a structure stores as `<a = [1], b = 2>`."""
     separator = "<"
     for name, value in attribute.fields:
         printer.write(f"{separator}{name} = ")
@@ -342,9 +355,10 @@ def bounds_text(attribute: StructAttr) -> str:
 
 
 class Enum(NamedTuple):
-    """Description of an enum: name in messages, values, whether its attribute has brackets.
+    """An enum of a dialect: its name in messages, and its values.
 
-    With brackets the attribute is spelled `#stablehlo.result_accuracy_mode<DEFAULT>`.
+    `bracketed`: whether the attribute is spelled `#stablehlo.result_accuracy_mode<DEFAULT>`, with
+    its value in angle brackets.
     """
 
     type: str
@@ -401,7 +415,7 @@ def read_value(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
 
 
 def read_enum(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Return the enum attribute after its mnemonic."""
+    """Read the text of an enum attribute after its mnemonic, and return the attribute."""
     if not ENUMS[dialect, mnemonic].bracketed:
         return read_value(parser, dialect, mnemonic)
     parser.token("<")

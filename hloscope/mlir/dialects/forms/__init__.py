@@ -1,4 +1,4 @@
-"""Pretty forms of ops, made from the text after `~` in the table of ops."""
+"""Pretty forms of ops, compiled from the text after `~` in the definitions of ops."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CODED: Final = special.FORMS | regions.FORMS | loops.FORMS
 
 
 def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
-    """Return the pretty form of the op in a table row; `None` if it has none.
+    """Return the pretty form of the op that a line `row` of a table defines; `None` if it has none.
 
     `get` returns the op's definition; it is called on first use.
 

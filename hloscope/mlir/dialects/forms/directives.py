@@ -27,12 +27,12 @@ from hloscope.mlir import (
     EnumAttr,
     FloatAttr,
     Form,
+    FormState,
     IntegerAttr,
     Need,
     OpAsmParser,
     Operation,
     Part,
-    Reading,
     State,
     StringAttr,
     SymbolAttr,
@@ -68,7 +68,7 @@ def read_dims(parser: AsmParser) -> tuple[int, ...]:
 
 
 def _dim(parser: AsmParser) -> int:
-    """Return one integer of a list, with MLIR's errors."""
+    """Read one integer of a list `[1, 2]`; errors have MLIR's messages."""
     value = parser.try_integer()
     if value is None:
         if not parser.try_token("]"):
@@ -91,7 +91,7 @@ def i64_array(values: Sequence[int]) -> DenseArrayAttr:
 
 
 def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
-    """Return the elements of a small literal of 64-bit integers; `None` for other literals.
+    """Return the elements of a short literal of 64-bit integers; `None` for other literals.
 
     >>> small_integers(DenseAttr("7", TensorType(I64, (2, 1))))
     (7, 7)
@@ -115,7 +115,7 @@ def dims(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<dims name>`: `[1, 2]` for an attribute `array<i64: 1, 2>`."""
     (name,) = arguments
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.state.properties[name] = i64_array(read_dims(reading.parser))
 
     def write(printer: AsmPrinter, op: Operation) -> None:
@@ -125,13 +125,13 @@ def dims(context: Context, arguments: list[str]) -> Part:
 
 
 def _integer(type: ElementType) -> Directive:
-    """Return the directive for an integer attribute of a type."""
+    """Return the directive for an integer attribute whose values have the type `type`."""
     bits = type.bits
 
     def directive(context: Context, arguments: list[str]) -> Part:
         (name,) = arguments
 
-        def read(reading: Reading) -> None:
+        def read(reading: FormState) -> None:
             parser = reading.parser
             value = parser.try_integer()
             if value is None:
@@ -157,7 +157,7 @@ def boolean(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<bool name>`: `true` or `false`."""
     (name,) = arguments
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         found = reading.parser.attribute(I1)
         if isinstance(found, IntegerAttr):
             found = BoolAttr(found.value != 0)
@@ -175,7 +175,7 @@ def string(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<string name>`: `"…"`."""
     (name,) = arguments
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         at = parser.at
         if not parser.peek().startswith('"'):
@@ -193,7 +193,7 @@ def symbol(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<symbol name>`: `@name` for the string attribute `"name"`."""
     (name,) = arguments
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         found = reading.parser.symbol()
         assert isinstance(found, SymbolAttr)
         reading.state.properties[name] = StringAttr.of(found.root)
@@ -208,7 +208,7 @@ def number(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<float name>`: a number of type `f64`."""
     (name,) = arguments
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         found = reading.parser.attribute(F64)
         if not isinstance(found, FloatAttr):
             reading.parser.fail("invalid kind of attribute specified")
@@ -227,7 +227,7 @@ def enum(context: Context, arguments: list[str]) -> Part:
     """
     mnemonic, name = arguments[0], arguments[-1]
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.state.properties[name] = read_value_or_attribute(
             reading.parser, "stablehlo", mnemonic
         )
@@ -247,7 +247,7 @@ def value(context: Context, arguments: list[str]) -> Part:
     if role == "result":
         context.outputs += 1
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         at = reading.parser.at
         found = reading.parser.attribute()
         type = literal_type(found)
@@ -365,7 +365,10 @@ def _read_target(parser: OpAsmParser, state: State) -> tuple[list[Use], list[Typ
 def _write_target(
     printer: AsmPrinter, op: Operation, index: int, values: tuple[Value, ...]
 ) -> None:
-    """Write the successor with index `index` and its operands."""
+    """Write a successor and its operands, `^a(%x : t)`.
+
+    `index` is that of the successor, `values` has its operands.
+    """
     printer.successor(op.successors[index])
     if values:
         printer.write("(")
@@ -380,7 +383,7 @@ def read_branch(parser: OpAsmParser, state: State) -> None:
     at = parser.at
     uses, types = _read_target(parser, state)
     parser.dictionary(state)
-    Reading(parser, state, uses, types).finish(at)
+    FormState(parser, state, uses, types).finish(at)
 
 
 def write_branch(printer: AsmPrinter, op: Operation) -> None:
@@ -404,7 +407,7 @@ def read_conditional_branch(parser: OpAsmParser, state: State) -> None:
         uses, types = uses + more[0], types + more[1]
         counts.append(len(more[0]))
     parser.dictionary(state)
-    Reading(parser, state, uses, types).finish(at)
+    FormState(parser, state, uses, types).finish(at)
     state.properties[_SEGMENTS] = DenseArrayAttr(I32, tuple(counts))
 
 

@@ -21,7 +21,7 @@ from hloscope.mlir import (
     Use,
     Value,
 )
-from hloscope.mlir.dialects.forms.regions import ended, one_block, resolve
+from hloscope.mlir.dialects.forms.regions import one_block, resolve, with_terminator
 from hloscope.mlir.dialects.forms.types import write_function
 
 _YIELD: Final = "scf.yield"
@@ -93,7 +93,7 @@ def read_for(parser: OpAsmParser, state: State) -> None:
     resolve(parser, state, [*bounds, *values], [type, type, type, *state.types], at)
     carried = (Argument(x.name, t, x.at) for x, t in zip(names, state.types, strict=True))
     region = parser.region([Argument(counter.name, type, counter.at), *carried])
-    state.regions.append(ended(region, _YIELD))
+    state.regions.append(with_terminator(region, _YIELD))
     parser.dictionary(state)
 
 
@@ -133,9 +133,9 @@ def read_if(parser: OpAsmParser, state: State) -> None:
     if parser.try_token("->"):
         _read_results(parser, state)
     resolve(parser, state, [condition], [I1], at)
-    state.regions.append(ended(parser.region(), _YIELD))
+    state.regions.append(with_terminator(parser.region(), _YIELD))
     otherwise = parser.try_keyword("else")
-    state.regions.append(ended(parser.region(), _YIELD) if otherwise else Region())
+    state.regions.append(with_terminator(parser.region(), _YIELD) if otherwise else Region())
     parser.dictionary(state)
 
 

@@ -22,19 +22,19 @@ from hloscope.mlir import (
     DenseAttr,
     Directive,
     EnumAttr,
+    FormState,
     IntegerAttr,
     Need,
     Operation,
     Part,
-    Reading,
     StructAttr,
 )
 from hloscope.mlir.dialects.attributes.notations import conv_text, read_checked, read_conv_dims
 from hloscope.mlir.dialects.attributes.structs import (
-    free_struct,
     list_text,
     read_list,
     read_value,
+    sparse_struct,
     write_fields,
 )
 from hloscope.mlir.dialects.forms.directives import dims_text, i64_array, small_integers
@@ -47,7 +47,7 @@ _INT32: Final = 1 << 31
 def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<format>`: `e5m2`, the numbers of exponent and mantissa bits."""
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         at = parser.at
         word = parser.keyword()
@@ -77,7 +77,7 @@ def _fits_format(op: Operation) -> bool:
 def slice_ranges(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<ranges>`: `[0:4, 1:8:2]`, start, limit, stride by dimension."""
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         parser.token("[")
         starts, limits, strides = [], [], []
@@ -120,7 +120,7 @@ def dot_dims(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<dot>`: `batching_dims = […] x […], contracting_dims = …`."""
     name = "dot_dimension_numbers"
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         values: dict[str, int | tuple[int, ...]] = {}
         if parser.try_keyword("batching_dims"):
@@ -128,7 +128,7 @@ def dot_dims(context: Context, arguments: list[str]) -> Part:
             parser.token(",")
         parser.keyword("contracting_dims")
         _read_pair(parser, values, "contracting")
-        reading.state.properties[name] = free_struct("stablehlo", "dot", values)
+        reading.state.properties[name] = sparse_struct("stablehlo", "dot", values)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         fields = dict(op.properties[name].fields)  # type: ignore[union-attr]
@@ -154,13 +154,13 @@ def _pair_text(lhs: object, rhs: object) -> str:
 
 
 def precision(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<precision>`: `, precision = [HIGH, HIGH]`, or nothing without it.
+    """Return the form part for `<precision>`: `, precision = [HIGH, HIGH]`, or no text.
 
     `<precision algorithm>` adds `, algorithm = <…>` if the op has an algorithm.
     """
     with_algorithm = bool(arguments)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser, properties = reading.parser, reading.state.properties
         if not parser.try_token(","):
             return
@@ -223,7 +223,7 @@ def conv_dims(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<conv>`: `[b, 0, f]x[0, i, o]->[b, 0, f]`."""
     name = "dimension_numbers"
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.state.properties[name] = read_conv_dims(reading.parser)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
@@ -247,7 +247,7 @@ _WINDOW: Final = {
 def window(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<window>`: `stride = [2, 2], pad = [[1, 1], [0, 0]], …`."""
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser, left = reading.parser, dict(_WINDOW)
         while (word := parser.try_keyword()) is not None:
             name = left.pop(word, None)
@@ -288,7 +288,10 @@ def _fits_window(op: Operation) -> bool:
 
 
 def _read_window(parser: AsmParser, word: str) -> Attribute:
-    """Return the numbers, pairs or booleans of one word of a window, after its `[`."""
+    """Read one field of a window after its `[`: numbers, pairs or Booleans.
+
+    `word` is the name of the field.
+    """
     if word == "pad":
         pairs: list[list[int]] = []
         if not parser.try_token("]"):

@@ -21,11 +21,11 @@ from hloscope.mlir import (
     DenseArrayAttr,
     Directive,
     Form,
+    FormState,
     IntegerAttr,
     OpAsmParser,
     Operation,
     Part,
-    Reading,
     Region,
     State,
     StringAttr,
@@ -49,11 +49,11 @@ def resolve(parser: OpAsmParser, state: State, uses: list[Use], types: list[Type
 
     `at` is the position of the form, for messages.
     """
-    Reading(parser, state, uses, types).finish(at)
+    FormState(parser, state, uses, types).finish(at)
 
 
 def one_block(op: Operation, regions: int) -> list[Block]:
-    """Return the blocks of an op with `regions` regions of one block each.
+    """Return the blocks of an op, which must have `regions` regions of one block each.
 
     Raises:
         UnfitError: The op has other regions.
@@ -63,8 +63,8 @@ def one_block(op: Operation, regions: int) -> list[Block]:
     return [region.block for region in op.regions]
 
 
-def ended(region: Region, terminator: str) -> Region:
-    """Return the region; a terminator that the form may omit is added."""
+def with_terminator(region: Region, terminator: str) -> Region:
+    """Return the region, with a terminator named `terminator` added if it lacks one."""
     if not region.blocks:
         return Region((Block((), (Operation(terminator),)),))
     first, *others = region.blocks
@@ -379,7 +379,7 @@ def read_assuming(parser: OpAsmParser, state: State) -> None:
             state.types += parser.type_list()
             parser.token(")")
     resolve(parser, state, [use], [WITNESS], at)
-    state.regions.append(ended(parser.region(), "shape.assuming_yield"))
+    state.regions.append(with_terminator(parser.region(), "shape.assuming_yield"))
     parser.dictionary(state)
 
 
@@ -493,7 +493,7 @@ def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list
 def inner_regions(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<regions>`: ` ({…}, {…})`, or nothing if there are no regions."""
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         if parser.try_token("("):
             reading.state.regions.append(parser.region())

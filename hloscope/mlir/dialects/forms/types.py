@@ -1,4 +1,4 @@
-"""Directives for types: those that are written, and those that follow from others."""
+"""Directives for types: types that a form writes, and types that it implies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from hloscope.ir import (
     Type,
     UnrankedTensorType,
 )
-from hloscope.mlir import ELEMENTS, INDEX, AsmPrinter, Context, Directive, Operation, Part, Reading
+from hloscope.mlir import (
+    ELEMENTS,
+    INDEX,
+    AsmPrinter,
+    Context,
+    Directive,
+    FormState,
+    Operation,
+    Part,
+)
 
 # --------------------------------------------------------------------------------------------------
 # Directives for types.
@@ -34,8 +43,11 @@ def write_function(printer: AsmPrinter, op: Operation) -> None:
     printer.function_type([x.type for x in op.operands], [x.type for x in op.results])
 
 
-def _assign(reading: Reading, type: FunctionType, at: int) -> None:
-    """Set the types of all operands and of one result to those of a function type."""
+def _assign(reading: FormState, type: FunctionType, at: int) -> None:
+    """Set the types of all operands and of the one result to those of a function type.
+
+    `at` is the offset of the function type, for errors.
+    """
     if len(type.inputs) != len(reading.uses):
         reading.parser.fail(
             f"{len(reading.uses)} operands present, but expected {len(type.inputs)}", at
@@ -50,7 +62,7 @@ def function(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<function>`: `(a, b) -> c`, types of all operands and results."""
     context.results = True
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         type = reading.parser.function_type()
         reading.types += type.inputs
         reading.state.types += type.results
@@ -65,7 +77,7 @@ def same(context: Context, arguments: list[str]) -> Part:
     """
     context.outputs = max(context.outputs, 1)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         at = parser.at
         type = parser.try_function_type()
@@ -90,7 +102,7 @@ def each(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<each>`: the one type of all operands and the result."""
     context.outputs = max(context.outputs, 1)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         type = reading.parser.type()
         reading.types += [type] * len(reading.uses)
         reading.state.types.append(type)
@@ -110,7 +122,7 @@ def every_input(context: Context, arguments: list[str]) -> Part:
     The results have other types.
     """
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.types += [reading.parser.type()] * len(reading.uses)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
@@ -126,7 +138,7 @@ def pairwise(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<pairwise>`: types of the operands, equal to the results' types."""
     context.results = True
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         at = reading.parser.at
         try:
             types = reading.parser.type_list()
@@ -146,7 +158,7 @@ def tuple_of(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<tuple>`: the result, a tuple of exactly the operands' types."""
     context.outputs = max(context.outputs, 1)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         at = reading.parser.at
         type = reading.parser.type()
         if not isinstance(type, TupleType):
@@ -183,7 +195,7 @@ def complex_of(context: Context, arguments: list[str]) -> Part:
     """
     context.outputs = max(context.outputs, 1)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         at = parser.at
         function = parser.try_function_type()
@@ -216,7 +228,7 @@ def select_of(context: Context, arguments: list[str]) -> Part:
     """
     context.outputs = max(context.outputs, 1)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         at = parser.at
         types = parser.type_list()
@@ -247,7 +259,7 @@ def one_input(context: Context, arguments: list[str]) -> Part:
     """
     if arguments:
 
-        def read_all(reading: Reading) -> None:
+        def read_all(reading: FormState) -> None:
             reading.types += reading.parser.type_list()
 
         def write_all(printer: AsmPrinter, op: Operation) -> None:
@@ -258,7 +270,7 @@ def one_input(context: Context, arguments: list[str]) -> Part:
     index = context.inputs
     context.inputs += 1
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.types.append(reading.parser.type())
 
     def write(printer: AsmPrinter, op: Operation) -> None:
@@ -275,7 +287,7 @@ def one_output(context: Context, arguments: list[str]) -> Part:
     if arguments:
         context.results = True
 
-        def read_all(reading: Reading) -> None:
+        def read_all(reading: FormState) -> None:
             reading.state.types += reading.parser.type_list()
 
         def write_all(printer: AsmPrinter, op: Operation) -> None:
@@ -286,7 +298,7 @@ def one_output(context: Context, arguments: list[str]) -> Part:
     index = context.outputs
     context.outputs += 1
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.state.types.append(reading.parser.type())
 
     def write(printer: AsmPrinter, op: Operation) -> None:
@@ -298,7 +310,7 @@ def one_output(context: Context, arguments: list[str]) -> Part:
 def after_colon(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<any>`: ` : a, b`, the operand types; nothing without operands."""
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         if reading.parser.try_token(":"):
             reading.types += reading.parser.type_list()
 
@@ -314,7 +326,7 @@ def operand_list(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<list>`: ` %a, %b : t, u`; nothing without operands."""
     context.variadic = True
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.uses += reading.parser.uses()
         if reading.uses:
             reading.parser.token(":")
@@ -338,7 +350,7 @@ def barrier(context: Context, arguments: list[str]) -> Part:
     context.variadic = True
     types = pairwise(context, arguments)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.uses += reading.parser.uses()
         if reading.uses:
             reading.parser.token(":")
@@ -363,14 +375,14 @@ def barrier(context: Context, arguments: list[str]) -> Part:
 
 
 def choice(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<choice>`: the type of both values, or two types.
+    """Return the form part for `<choice>`: the type of both branches' values, or two types.
 
     If the condition is not an `i1`, its type precedes that of the values.
     """
     context.outputs = max(context.outputs, 1)
     boolean = ELEMENT_TYPES["pred"]
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         types = reading.parser.type_list()
         reading.types += [boolean if len(types) == 1 else types[0], types[-1], types[-1]]
         reading.state.types.append(types[-1])
@@ -422,7 +434,7 @@ def implied(context: Context, arguments: list[str]) -> Part:
     what, name = arguments
     written = context.inputs
 
-    def read_inputs(reading: Reading) -> None:
+    def read_inputs(reading: FormState) -> None:
         type = _element(reading.state.types[0]) if name == "element" else _named(name)
         # The types written so far are those of the first operands.
         reading.types += [type] * (len(reading.uses) - len(reading.types))
@@ -433,7 +445,7 @@ def implied(context: Context, arguments: list[str]) -> Part:
         type = _element(op.results[0].type) if name == "element" else _named(name)
         return all(operand.type == type for operand in op.operands[written:])
 
-    def read_output(reading: Reading) -> None:
+    def read_output(reading: FormState) -> None:
         type = _element(reading.types[0]) if name == "element" else _named(name)
         reading.state.types.append(type)
 
@@ -460,7 +472,7 @@ def boolean_of(context: Context, arguments: list[str]) -> Part:
     """
     context.outputs += 1
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.state.types.append(_boolean(reading.types[0]))
 
     def fits(op: Operation) -> bool:
@@ -488,7 +500,7 @@ def insertion(context: Context, arguments: list[str]) -> Part:
     """
     context.outputs = max(context.outputs, 1)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         type = reading.parser.type()
         reading.types += [_element(type), type, *[INDEX] * (len(reading.uses) - 2)]
         reading.state.types.append(type)

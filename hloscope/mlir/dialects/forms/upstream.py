@@ -19,11 +19,11 @@ from hloscope.mlir import (
     DenseArrayAttr,
     DenseAttr,
     Directive,
+    FormState,
     IntegerAttr,
     Need,
     Operation,
     Part,
-    Reading,
     UnitAttr,
     VerbatimAttr,
 )
@@ -40,7 +40,7 @@ _NUMBERED: Final = {
     "direction": ("sdy::PropagationDirection", I32, "NONE FORWARD BACKWARD BOTH".split()),
     "reduction": ("sdy::ReductionOp", I32, "sum max min".split()),
 }
-"""Enums that are stored as numbers: name in messages, type of the number, names of the values."""
+"""Enums that are stored as integers: name in messages, integer type, names of the values."""
 
 _FLAGS: Final = {
     "overflow": ("IntegerOverflowFlags", "none nsw nuw".split()),
@@ -52,12 +52,12 @@ _CLOSED: Final = {"{": "}", "[": "]"}
 def flags(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<flags overflow overflowFlags>`: ` overflow<nsw>`, or nothing.
 
-    Nothing stands for the flags `none`.
+    No text is written for the flags `none`.
     """
     word, name = arguments
     prefix, none = f"#arith.{word}", VerbatimAttr(f"#arith.{word}<none>")
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         found = none
         if parser.try_keyword(word):
@@ -104,7 +104,7 @@ def unit(context: Context, arguments: list[str]) -> Part:
     """
     (name,) = arguments
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.state.properties[name] = UnitAttr()
 
     def write(printer: AsmPrinter, op: Operation) -> None:
@@ -121,7 +121,7 @@ def numbered(context: Context, arguments: list[str]) -> Part:
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         at = parser.at
         word = parser.keyword()
@@ -139,14 +139,14 @@ def numbered(context: Context, arguments: list[str]) -> Part:
 
 
 def unless_first(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<unless_first reduction name>`: as `<numbered …>`, or nothing.
+    """Return the form part for `<unless_first reduction name>`: the name of a value, or no text.
 
     The first value of the enum is not written, so the word may be missing when it is read.
     """
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         if not parser.peek()[:1].isalpha():
             return
@@ -173,7 +173,7 @@ def shape(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<shape name>`: `[2, 3]` for `dense<[2, 3]> : tensor<2xindex>`."""
     (name,) = arguments
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         dims = read_dims(reading.parser)
         text = dims_text(dims) if dims else ""
         reading.state.properties[name] = DenseAttr(text, TensorType(INDEX, (len(dims),)))
@@ -197,7 +197,7 @@ def array(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<array name>`: `[…]`, an array of any attributes."""
     (name,) = arguments
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         at = reading.parser.at
         found = reading.parser.attribute()
         if not isinstance(found, ArrayAttr):
@@ -219,7 +219,7 @@ def sizes(context: Context, arguments: list[str]) -> Part:
     first = context.operands
     context.variadic = True
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         values: list[int] = []
         parser.token("[")
@@ -258,7 +258,7 @@ def bare(context: Context, arguments: list[str]) -> Part:
     kind, name = arguments
     prefix = f"#{kind}"
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         if kind == "sdy.mesh" and parser.peek().startswith("#"):
             at = parser.at
@@ -287,7 +287,7 @@ def inside(context: Context, arguments: list[str]) -> Part:
     prefix = f"#sdy<{kind}"
     brackets = "{" if kind == "axis_ref_list" else "["
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         text = read_bracketed(reading.parser, brackets)
         reading.state.properties[name] = VerbatimAttr(f"{prefix}{text}>")
 
