@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.scanner import (
     distance,
-    moved,
+    error_in_source,
     near,
     part_end,
     split_attributes,
@@ -70,7 +70,7 @@ def test_errors_move_to_their_place_in_the_file() -> None:
     source = Source("m.hlo", "x = f32[] add(y), a={1")
     with pytest.raises(ParseError) as caught:
         split_attributes(source.text[16:])
-    placed = moved(caught.value, source, 16)
+    placed = error_in_source(caught.value, source, 16)
     assert str(placed).startswith("m.hlo:1:21: error: `{` is not closed")
 
 

@@ -12,7 +12,7 @@ from hloscope.mlir.dialects import DIALECTS
 from hloscope.ops import Transpose
 from hloscope.passes import Option, Pass, PassError, Patterns, Rewriter, Run
 from hloscope.passes.framework import WorkList
-from hloscope.stablehlo import answered, parse_stablehlo, to_graph
+from hloscope.stablehlo import parse_stablehlo, run_inference_tests, to_graph
 from hloscope.stablehlo.vhlo import to_stablehlo, to_vhlo
 from hloscope.verifier import verify_mlir
 
@@ -259,7 +259,7 @@ def test_of_ops_that_were_read_alike_one_is_changed_alone(
     "copy",
     [
         lambda tree: Rewriter(tree).module,
-        answered,
+        run_inference_tests,
         to_vhlo,
         lambda tree: to_stablehlo(to_vhlo(tree)),
     ],

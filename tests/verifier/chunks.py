@@ -18,7 +18,7 @@ from typing import Any
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.text.parser import parse_mlir
-from hloscope.stablehlo.inferring import answered
+from hloscope.stablehlo.inferring import run_inference_tests
 from hloscope.support.source import Source
 from hloscope.verifier.text import expectations, first_errors, mismatches
 from tests.conftest import SHARED
@@ -69,7 +69,7 @@ def findings(chunk: dict[str, Any]) -> list[Diagnostic]:
     if found or "--hlo-test-broadcast" not in (chunk.get("run_line") or ""):
         return found
     try:
-        answered(parse_mlir(text, name, dialects=DIALECTS))
+        run_inference_tests(parse_mlir(text, name, dialects=DIALECTS))
     except VerifyError as error:
         return [Diagnostic(error.message, error.span, error.rule)]
     return []
