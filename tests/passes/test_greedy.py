@@ -268,5 +268,5 @@ def test_what_may_be_changed_shares_nothing_with_what_was_read(
     copy: Callable[[Operation], Operation],
 ) -> None:
     tree = tree_of(ALIKE)
-    assert [op.alike for op in tree.walk() if op.alike is not None]
-    assert not [op for op in copy(tree).walk() if op.alike is not None]
+    assert [op.shared_key for op in tree.walk() if op.shared_key is not None]
+    assert not [op for op in copy(tree).walk() if op.shared_key is not None]
