@@ -88,7 +88,6 @@ EXPECTED: Final = {
     "hloscope.support.system end_with_parent": {"ctypes.CDLL"},
     "hloscope.support.system _limit_memory": {"resource.setrlimit"},
     "hloscope.proof.allowance _serve": {"os.dup2"},  # isl prints its errors
-    "hloscope.interpreter.values ": {"sys.getrefcount"},  # is an array held by nobody else?
     "hloscope.checks.scan.running _serve": {"os.setpgid"},  # it is killed with its children
 }  # fmt: skip
 """What changes a process, by the function that does it.  All but the start runs in a child."""

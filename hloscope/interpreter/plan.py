@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import prod
+from itertools import count
 from typing import Any, Final, NamedTuple, NoReturn
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion import PRODUCTS, elements_read, leaf_types, multiplications
-from hloscope.interpreter.registry import LIFTED, Kernel, Refusal, Writing, kernel
+from hloscope.interpreter.flops import with_flop_count
+from hloscope.interpreter.registry import LIFTED, Kernel, Refusal, kernel
+from hloscope.interpreter.reuse import (
+    NO_GRANT,
+    Grant,
+    Reuse,
+    inner_plans,
+    owned_by_loop,
+    reuse,
+)
 from hloscope.interpreter.straight import (
     BINARY,
     MANY,
@@ -23,7 +31,9 @@ from hloscope.interpreter.straight import (
     UNARY,
     WRITING,
     Entry,
+    Inlined,
     Straight,
+    inlined,
     needed,
     straight,
 )
@@ -33,12 +43,12 @@ from hloscope.interpreter.values import (
     World,
     byte_size,
     check_evaluable,
-    is_alone,
+    each_leaf,
+    has_own_memory,
 )
 from hloscope.ir import (
     Computation,
     Instruction,
-    Op,
     QuantizedType,
     TensorType,
     TupleType,
@@ -46,42 +56,23 @@ from hloscope.ir import (
     captures,
 )
 from hloscope.ops import (
-    AddDependency,
-    Bitcast,
-    Broadcast,
-    BroadcastInDim,
     Call,
-    Case,
     Constant,
-    Domain,
     Fusion,
     GetTupleElement,
-    OptimizationBarrier,
     Parameter,
-    Reduce,
-    ReduceWindow,
-    Reshape,
     Return,
-    Slice,
-    Sort,
-    TopK,
-    Transpose,
     Tuple,
     While,
 )
+from hloscope.support.arrays import np
 from hloscope.support.source import Span
+from hloscope.support.walks import needed_first
 
 _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000
 """Maximum number of nested calls; a deeper call raises an error."""
-_LEAST_COUNTED: Final = 1 << 12
-"""Minimum number of operations of an instruction that are counted; fewer cost less than a step."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
-_NO_ARITHMETIC: Final[tuple[type[Op], ...]] = (
-    *_STRUCTURE, AddDependency, Bitcast, Broadcast, BroadcastInDim, Case, Domain,
-    OptimizationBarrier, Reshape, Slice, Transpose, While,
-)  # fmt: skip
-"""Ops that return operands or views of operands, without arithmetic of their own."""
 
 
 class Step(NamedTuple):
@@ -137,11 +128,16 @@ class Plan:
         self.returns_tuple: Final = not is_return and isinstance(root.type, TupleType)
         self._slots: Final = slots
         self._plans: Final = plans
+        self._straight: Final[dict[frozenset[int], Straight | None]] = {}
 
     @property
     def is_elementwise(self) -> bool:
         """Does each element of the results depend only on the same element of each argument?"""
         return self._plans.is_elementwise(self.computation)
+
+    def grants(self, step: Step) -> tuple[Grant, ...]:
+        """Return what the regions of a step may overwrite if it owns none of its operands."""
+        return self._plans.grants(step)
 
     @cached_property
     def monoid(self) -> str:
@@ -150,11 +146,24 @@ class Plan:
         return _monoid(self.computation)
 
     @cached_property
-    def straight(self) -> Straight | None:
-        """The straight-line form of the plan; `None` if it is recursive or too long."""
-        # Cached, as every run of the plan reads it.  Unrolling reads the steps of callees, so it
-        # cannot happen in the constructor: a function may call itself.
-        return straight(self)
+    def inlined(self) -> Inlined | None:
+        """The plan with its calls inlined; `None` if it is recursive or too long."""
+        # Cached, as several programs and analyses are made of it.  It reads the steps of callees,
+        # so it cannot be made in the constructor: a function may call itself.
+        return inlined(self)
+
+    def straight(self, owned: frozenset[int] = frozenset()) -> Straight | None:
+        """Return the straight-line program of the plan; `None` if it is recursive or too long.
+
+        Args:
+            owned: Leaves of the arguments that the program may overwrite.
+        """
+        # Cached, as every run of the plan needs it.
+        if owned not in self._straight:
+            flat, found = self.inlined, self._plans.reuse(self)
+            made = None if flat is None or found is None else straight(flat, found, owned)
+            self._straight[owned] = made
+        return self._straight[owned]
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -213,75 +222,11 @@ class Plan:
             return _refuse_with(error)
         try:
             check_evaluable(ins.type)
-            return _with_flop_count(kernel(ins, self.world), ins, self.world)
+            return with_flop_count(kernel(ins, self.world), ins, self.world)
         except HloscopeError as error:  # it may never be reached
             return _refuse_with(error)
         except (AssertionError, LookupError, TypeError, ValueError) as error:
             return _refuse(f"`{ins.op.name}` is not valid: {error}", ins)
-
-
-def _with_flop_count(run: Kernel, ins: Instruction, world: World) -> Kernel:
-    """Return `run`, wrapped to add the operations of `ins` to `world.flops` before it runs.
-
-    `run` itself is returned if flops are unlimited, or if `ins` is smaller than `_LEAST_COUNTED`
-    and neither a product nor a window op.
-    """
-    if world.max_flops is None:
-        return run
-    flops = _flops(ins)
-    # Products and windows are always counted: their work may be known only from bodies or sizes
-    # that are much larger than the result.
-    if flops < _LEAST_COUNTED and not isinstance(ins.op, (*PRODUCTS, ReduceWindow)):
-        return run
-
-    def count() -> None:
-        world.flops += flops
-        if world.max_flops is not None and world.flops > world.max_flops:
-            many = f"{world.flops:,} operations on elements"
-            allowed = f"at most {world.max_flops:,} are allowed"
-            message = f"`{ins.name}` would make it {many}, {allowed}"
-            raise EvaluationError(message, span=ins.span, rule="max_flops")
-
-    def counted_before(made: Kernel) -> Kernel:
-        def counted(*values: Any) -> Value:
-            count()
-            return made(*values)
-
-        return counted
-
-    # Both variants do the same work, and the evaluation may pick either one.
-    if isinstance(run, Writing):
-        return Writing(counted_before(run.plain), counted_before(run.into))
-    return counted_before(run)
-
-
-def _flops(ins: Instruction) -> int:
-    """Return the number of operations on elements that an instruction needs.
-
-    Operations are arithmetic, comparisons, or reads and writes.
-    """
-    if isinstance(ins.op, PRODUCTS):
-        products = multiplications(ins)
-        # A multiplication and an addition for each product.
-        return 2 * (elements_read(ins) if products is None else products)
-    if isinstance(ins.op, _NO_ARITHMETIC):
-        return 0
-    made = _elements(ins)
-    if isinstance(ins.op, ReduceWindow):
-        return made * prod(ins.op.window.sizes)
-    if isinstance(ins.op, Reduce | TopK):
-        # These read every element of the operand, and usually return fewer.
-        return max(made, *map(_elements, ins.operands))
-    if isinstance(ins.op, Sort):
-        # A sort of n elements makes about n log2 n comparisons, each one run of the comparator.
-        return made * made.bit_length() * sum(len(list(callee)) for callee in ins.calls)
-    return made
-
-
-def _elements(value: Instruction) -> int:
-    """Return the number of elements of all tensors of a value; unknown sizes count as 0."""
-    leaves = leaf_types(value.type)
-    return sum(prod(s or 0 for s in t.sizes) for t in leaves if isinstance(t, TensorType))
 
 
 def _refuse(message: str, ins: Instruction) -> Kernel:
@@ -330,6 +275,7 @@ class Plans:
         self.world: Final = world
         self._known: Final[dict[Computation, Plan]] = {}
         self._elementwise: Final[dict[Computation, bool]] = {}
+        self._reuse: Final[dict[Plan, Reuse | None]] = {}
 
     def of(self, computation: Computation) -> Plan:
         """Return the plan of a computation; it is compiled on the first call."""
@@ -350,13 +296,46 @@ class Plans:
             known[inner] = _is_elementwise(inner, known)
         return known[computation]
 
+    def reuse(self, plan: Plan) -> Reuse | None:
+        """Return what a plan does with memory; `None` if it has no straight-line program."""
+
+        def inner(outer: Plan) -> list[Plan]:
+            return inner_plans(outer.inlined) if outer.inlined else []
+
+        # Cached, as that of a loop's body decides about the loop and about the body's own program.
+        known = self._reuse
+        for inside in needed_first([plan], inner, known):
+            known[inside] = reuse(inside, inside.inlined, known) if inside.inlined else None
+        return known[plan]
+
+    def grants(self, step: Step) -> tuple[Grant, ...]:
+        """Return what the regions of a step may overwrite if it owns none of its operands.
+
+        The body of a loop overwrites a copy of the initial state, and then what it returned.
+        """
+        if not isinstance(step.ins.op, While):
+            return ()
+        condition, body = [self.reuse(plan) for plan, _ in step.regions]
+        if condition is None or body is None:
+            return ()
+        owned = owned_by_loop(condition, body)
+        return NO_GRANT, Grant(owned, owned)
+
 
 class BoundRegion:
     """A region or called computation together with the outer values it reads; kernels call it."""
 
-    __slots__ = ("_number", "_of", "_outer", "_plan")
+    __slots__ = ("_copied", "_number", "_of", "_outer", "_owned", "_plan")
 
-    def __init__(self, plan: Plan, outer: list[Value], of: Instruction, number: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        outer: list[Value],
+        of: Instruction,
+        number: int,
+        grant: Grant = NO_GRANT,
+    ) -> None:
+        self._owned, self._copied = grant
         self._plan = plan
         self._outer = outer
         self._of = of
@@ -387,8 +366,11 @@ class BoundRegion:
         trail = plan.world.trail
         if trail is not None:
             trail.enter(self._of, self._number)
+        if self._copied:
+            arguments = _with_copies(arguments, self._copied)
+            self._copied = frozenset()
         arguments += self._outer
-        results = run_in(plan, arguments)
+        results = run_in(plan, arguments, self._owned)
         if trail is not None:
             trail.leave()
         if plan.returns_tuple:
@@ -424,13 +406,13 @@ def run(plan: Plan, arguments: Sequence[Value], outer: Sequence[Value] = ()) -> 
     return run_in(plan, [*arguments, *outer])
 
 
-def run_in(plan: Plan, env: list[Any]) -> tuple[Value, ...]:
+def run_in(plan: Plan, env: list[Any], owned: frozenset[int] = frozenset()) -> tuple[Value, ...]:
     """Evaluate a plan whose slots are the list `env`, and return its results.
 
-    At the start `env` has the arguments and the outer values. The caller must hold no other
-    reference to the list or to arrays that may be overwritten.
+    At the start `env` has the arguments and the outer values; the list is consumed. Leaves of the
+    arguments in `owned` may be overwritten: nothing else reads their memory from now on.
     """
-    world, program = plan.world, plan.straight
+    world, program = plan.world, plan.straight(owned)
     if program is not None and _can_skip_bookkeeping(world, program.count):
         return _run_straight(program, env, world)
     frames = [_Frame(plan, env)]
@@ -474,7 +456,8 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
                 frame.at = at
                 return _callee_frame(steps[at], env, world)
             if regions:
-                value = kernel(_bound_regions(steps[at], env), *[env[s] for s in operands])
+                grants = frame.plan.grants(steps[at])
+                value = kernel(_bound_regions(steps[at], env, grants), *[env[s] for s in operands])
             else:
                 value = kernel(*[env[s] for s in operands])
             env[target] = value
@@ -505,8 +488,7 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
     entry = None
     try:
         for mode, kernel, first, second, target, freed, entry in program.rows:
-            # No local name may refer to a value: `is_alone` counts references, and a value that
-            # only its slot refers to may be overwritten.
+            # No local name refers to a value, so that clearing its slot frees it.
             if mode == BINARY:
                 env[target] = kernel(env[first], env[second])
             elif mode == UNARY:
@@ -516,18 +498,18 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
             elif mode == NULLARY:
                 env[target] = kernel()
             elif mode == WRITING:
-                run = kernel.into if is_alone(env, second) else kernel.plain
+                run = kernel.into if has_own_memory(env[second]) else kernel.plain
                 env[target] = run(*first(env))
             else:
                 # Regions count steps themselves, so those before the region are counted first.
                 _count(world, entry.count, entry.step)
                 if mode == REGIONS:
                     env[target] = kernel(
-                        _bound_regions(entry, env), *[env[s] for s in entry.operands]
+                        _bound_regions(entry, env, first), *[env[s] for s in entry.operands]
                     )
                 else:
                     env[target] = kernel(
-                        _bound_regions(entry, env), _take_values(env, entry.operands, freed)
+                        _bound_regions(entry, env, first), _take_values(env, entry.operands, freed)
                     )
             for slot in freed:
                 env[slot] = None
@@ -577,14 +559,30 @@ def _callee_frame(step: Step, env: list[Any], world: World) -> _Frame:
     return _Frame(plan, [env[s] for s in (*step.operands, *outer)])
 
 
-def _bound_regions(at: Step | Entry, env: list[Any]) -> tuple[BoundRegion, ...]:
-    """Return the regions of a step, each bound to the outer values it reads."""
+def _bound_regions(
+    at: Step | Entry, env: list[Any], grants: Sequence[Grant] = ()
+) -> tuple[BoundRegion, ...]:
+    """Return the regions of a step, each bound to the outer values it reads.
+
+    `grants` says what each region may overwrite; nothing by default.
+    """
+    given = grants or [NO_GRANT] * len(at.regions)
     return tuple(
         [
-            BoundRegion(plan, [env[s] for s in outer], at.ins, number)
-            for number, (plan, outer) in enumerate(at.regions)
+            BoundRegion(plan, [env[s] for s in outer], at.ins, number, grant)
+            for number, ((plan, outer), grant) in enumerate(zip(at.regions, given, strict=True))
         ]
     )
+
+
+def _with_copies(arguments: list[Any], leaves: frozenset[int]) -> list[Any]:
+    """Return the arguments with the arrays of some leaves copied."""
+    numbers = count()
+
+    def copied(leaf: Any) -> Any:
+        return leaf.copy() if next(numbers) in leaves and type(leaf) is np.ndarray else leaf
+
+    return [each_leaf(value, copied) for value in arguments]
 
 
 def _raise_at(

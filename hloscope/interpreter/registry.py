@@ -71,7 +71,7 @@ class Region(Protocol):
     def taking(self, arguments: list[Any]) -> tuple[Value, ...]:
         """Return the results for a list of arguments, which the caller gives up; it is consumed.
 
-        Arrays that only the list refers to may be overwritten.
+        Arrays that the plan grants to the region may be overwritten.
         """
 
 
@@ -93,8 +93,8 @@ class Writing:
 
     Attributes:
         plain: The kernel that leaves its operands unchanged.
-        into: The kernel that may overwrite its first operand.  Use it only if that operand is a
-            writable array with its own memory that is never read again.
+        into: The kernel that overwrites its first operand and returns it.  Use it only if that
+            operand is a writable array with its own memory that is never read again.
     """
 
     __slots__ = ("into", "plain")
@@ -112,7 +112,7 @@ class Moving:
     """A kernel with regions that can take its operands as a list, and remove values from it.
 
     Attributes:
-        run: Function of the regions and a list of operands that nothing else refers to.
+        run: Function of the regions and a list of operands, which it empties as it goes.
     """
 
     __slots__ = ("run",)
@@ -171,6 +171,8 @@ LIFTED: Final[set[type[Op]]] = set()
 """Element-wise ops: their kernels accept arrays of any shape."""
 ON_REALS: Final[set[type[Op]]] = set()
 """Ops, apart from elementwise ones, that compute on the real numbers of quantized operands."""
+FRESH: Final[set[type[Op]]] = set()
+"""Ops whose arrays lie in new memory: never in that of an operand or of an array kept elsewhere."""
 
 
 class Concern(Enum):
@@ -220,7 +222,9 @@ FAMILIES: Final = (
 _M = TypeVar("_M", bound=Maker)
 
 
-def evaluates(*ops: type[Op], lifted: bool = False, on_reals: bool = False) -> Callable[[_M], _M]:
+def evaluates(
+    *ops: type[Op], lifted: bool = False, on_reals: bool = False, fresh: bool = False
+) -> Callable[[_M], _M]:
     """Return a decorator that registers a function that makes the kernels of ops.
 
     Its arguments are the op and a `Site`; it returns a `Kernel`.
@@ -229,6 +233,7 @@ def evaluates(*ops: type[Op], lifted: bool = False, on_reals: bool = False) -> C
         ops: Classes of ops.
         lifted: Whether the kernels take arrays of any shape.
         on_reals: Whether quantized operands are computed as the real numbers they represent.
+        fresh: Whether the kernels always return arrays in new memory.
     """
 
     def register(maker: _M) -> _M:
@@ -239,6 +244,8 @@ def evaluates(*ops: type[Op], lifted: bool = False, on_reals: bool = False) -> C
                 LIFTED.add(cls)
             if on_reals:
                 ON_REALS.add(cls)
+            if fresh:
+                FRESH.add(cls)
         return maker
 
     return register
@@ -292,6 +299,8 @@ def load_families() -> None:
 def kernel(ins: Instruction, world: World) -> Kernel:
     """Return the kernel of an instruction.
 
+    If the instruction makes a scalar from arrays, its value is never a view of an operand.
+
     Raises:
         UnsupportedError: The op has no evaluation.
     """
@@ -306,7 +315,27 @@ def kernel(ins: Instruction, world: World) -> Kernel:
     for concern in Concern if concerned else ():
         if concern in concerned:
             maker = ADAPTERS[concern](maker, ins)
-    return maker(ins.op, Site(ins, world))
+    made = maker(ins.op, Site(ins, world))
+    return _without_view(made) if _may_view_element(ins) else made
+
+
+def _may_view_element(ins: Instruction) -> bool:
+    """May a kernel return a scalar that is a view of one element of an operand?"""
+    if not isinstance(ins.type, TensorType) or ins.type.rank or ins.calls:
+        return False
+    types = [o.type for o in ins.operands]
+    has_elements = any(isinstance(t, TensorType) and t.rank > 0 for t in types)
+    return has_elements and type(ins.op) not in FRESH
+
+
+def _without_view(made: Kernel) -> Kernel:
+    """Return a kernel that returns numpy scalars in place of arrays of rank 0."""
+
+    def kernel(*values: Any) -> Any:
+        value: Any = made(*values)
+        return value[()]
+
+    return kernel
 
 
 # --------------------------------------------------------------------------------------------------

@@ -48,14 +48,15 @@ from hloscope.support.arrays import np
 
 if TYPE_CHECKING:
     from hloscope.interpreter.plan import Plan, Step
+    from hloscope.interpreter.reuse import Grant, Reuse
 
 
 # --------------------------------------------------------------------------------------------------
 # Straight-line programs: a plan with its calls inlined and its constants folded.
 #
 # What every evaluation would decide is decided once: how many operands a kernel takes and from
-# which slots, which slots are free afterwards, and whether an operand is read for the last time, so
-# that the kernel may overwrite it.  Calls are replaced by the steps of their callees, elements of
+# which slots, which slots are free afterwards, and whether the kernel may overwrite an operand
+# (`reuse`).  Calls are replaced by the steps of their callees, elements of
 # known tuples by the values they were built from, and pure steps on constants by their values.  A
 # plan that is recursive or too long has no such program and is evaluated with a stack of calls.
 
@@ -88,7 +89,8 @@ class Row(NamedTuple):
     Attributes:
         mode: How to call the kernel, `NULLARY` to `WRITING`.
         kernel: The function to run.
-        first: Slot of the first operand, or a function that gets all operands from the slots.
+        first: Slot of the first operand, or a function that gets all operands from the slots; if
+            there are regions, what each of them may overwrite (`reuse.Grant`).
         second: Slot of the second operand; for `WRITING`, of the operand that may be overwritten.
         target: Slot of the value.
         freed: Slots to clear, because no later row reads them.
@@ -133,8 +135,36 @@ class Entry(Struct, eq=False):
         return {*self.operands, *[s for _, outer in self.regions for s in outer]}
 
 
+class Inlined(Struct, eq=False):
+    """The steps of a plan with its calls inlined, from which its straight-line programs are made.
+
+    Attributes:
+        entries: The steps, in order.
+        given: Number of slots of arguments and outer values, which come first.
+        results: Slots of the results.
+        last: By slot, the number of the last entry that reads it, or makes it if none does; the
+            number of entries for results.
+        known: Values of constants and of folded steps, by slot.
+        packed: Slots of tuples that the entries build of their operands.
+        template: Initial values of the slots after arguments and outer values.
+        count: Number of steps of the plan and its inlined callees; steps in regions are not
+            included.
+        tail: Number of steps after the last step with regions.
+    """
+
+    entries: list[Entry]
+    given: int
+    results: tuple[int, ...]
+    last: dict[int, int]
+    known: Collection[int]
+    packed: Collection[int]
+    template: list[Any]
+    count: int
+    tail: int
+
+
 class Straight(Struct, eq=False):
-    """The straight-line program of a plan.
+    """The straight-line program of a plan, for callers that own the same arguments.
 
     Attributes:
         rows: The kernels to run, in order.
@@ -163,13 +193,32 @@ class _Slots(dict[int, int]):
         raise _TooMuchError  # the value is never computed: evaluation reports its reader
 
 
-def straight(plan: Plan) -> Straight | None:
-    """Return the straight-line program of a plan; `None` if the plan is recursive or too long."""
+def inlined(plan: Plan) -> Inlined | None:
+    """Return a plan with its calls inlined; `None` if the plan is recursive or too long."""
     try:
         flat = _Inliner(plan)
     except _TooMuchError:
         return None
-    return flat.program()
+    return flat.inlined()
+
+
+def straight(flat: Inlined, reuse: Reuse, owned: frozenset[int]) -> Straight:
+    """Return the straight-line program that may overwrite the arrays of some arguments.
+
+    Args:
+        flat: The plan with its calls inlined.
+        reuse: What the plan does with memory.
+        owned: Leaves of the arguments that it may overwrite.
+    """
+    freed: list[list[int]] = [[] for _ in flat.entries]
+    for slot, number in flat.last.items():
+        if number < len(freed) and slot not in flat.known:
+            freed[number].append(slot)
+    rows = [
+        _row(entry, tuple(dead), reuse.may_write(number, owned), reuse.grants(number, owned))
+        for number, (entry, dead) in enumerate(zip(flat.entries, freed, strict=True))
+    ]
+    return Straight(tuple(rows), flat.template, flat.count, flat.tail, _result_getter(flat.results))
 
 
 class _Inliner:
@@ -296,8 +345,8 @@ class _Inliner:
             value.flags.writeable = False  # later runs use the array again
         return value
 
-    def program(self) -> Straight:
-        """Return the straight-line program, without tuples that are never read."""
+    def inlined(self) -> Inlined:
+        """Return the inlined plan, without tuples that are never read."""
         entries = self._without_unread_tuples(self._projections_first())
         last: dict[int, int] = {}
         for number, entry in enumerate(entries):
@@ -305,20 +354,15 @@ class _Inliner:
                 last[slot] = number
             last.setdefault(entry.target, number)
         # Results count as read after the last row.
-        for slot in self.results:
-            last.pop(slot, None)
-        freed: list[list[int]] = [[] for _ in entries]
-        for slot, number in last.items():
-            if slot not in self.known:
-                freed[number].append(slot)
+        last |= dict.fromkeys(self.results, len(entries))
         read = {*self.results, *[s for e in entries for s in e.reads]}
         # Constants that are never read are dropped, so that they do not hold memory.
         template = [self.known[s] if s in read and s in self.known else None
                     for s in range(self.given, self.size)]  # fmt: skip
-        rows = [_row(e, tuple(dead)) for e, dead in zip(entries, freed, strict=True)]
-        return Straight(
-            tuple(rows), template, self.count, self._since, _result_getter(self.results)
-        )
+        return Inlined(
+            entries, self.given, self.results, last, self.known.keys(), self.parts.keys(), template,
+            self.count, self._since,
+        )  # fmt: skip
 
     def _projections_first(self) -> list[Entry]:
         """Return the entries reordered: elements are taken from a tuple as soon as it exists.
@@ -427,20 +471,26 @@ def _result_getter(results: tuple[int, ...]) -> Callable[[list[Any]], Any]:
     return lambda env: (env[slot],)
 
 
-def _row(entry: Entry, freed: tuple[int, ...]) -> Row:
-    """Return the row of an entry, in the cheapest mode that fits."""
+def _row(entry: Entry, freed: tuple[int, ...], may_write: bool, grants: tuple[Grant, ...]) -> Row:
+    """Return the row of an entry, in the cheapest mode that fits.
+
+    Args:
+        entry: The entry.
+        freed: Slots that no later row reads.
+        may_write: Whether the kernel may overwrite its first operand.
+        grants: What each of the regions may overwrite.
+    """
     kernel, operands = entry.step.kernel, entry.operands
     second = 0
     first: Any = None
     if entry.regions:
-        mode = REGIONS
+        mode, first = REGIONS, grants
         if isinstance(kernel, Moving):
             mode, kernel = MOVING, kernel.run
     elif isinstance(kernel, Writing):
         mode, first = WRITING, itemgetter(*operands)
         second = operands[0]
-        # The first operand may be overwritten only if no later row and no other operand reads it.
-        if second not in freed or operands.count(second) > 1 or len(operands) == 1:
+        if not may_write:
             mode, kernel = MANY, kernel.plain
     elif len(operands) > 2:
         mode, first = MANY, itemgetter(*operands)

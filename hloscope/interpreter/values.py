@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -34,7 +33,7 @@ from hloscope.support.walks import nested
 #
 # A tensor is a numpy array of the element type's dtype (`ir.arrays.numpy_dtype`); a quantized
 # tensor holds its storage integers.  The array has the actual shape, also where the type has
-# unknown sizes. Kernels never write to an array that another value may share.
+# unknown sizes. Kernels write to an operand's array only if the plan says so (`reuse`).
 
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -309,60 +308,17 @@ class World(Struct):
 
 
 # --------------------------------------------------------------------------------------------------
-# Test for arrays that nothing else refers to, whose memory may be overwritten.
-#
-# The evaluation knows when it reads a value for the last time, but not what else refers to the
-# value: a caller's argument, a constant, a tuple, a view.  Each of them holds a Python reference,
-# and a view refers to its base array, so the reference count decides.  On interpreters without a
-# reliable count, no array is ever reused.
+# Memory of arrays: which of it may be written, and strided views of arrays of any element type.
 
 
-def _no_count(_: object) -> int:
-    return -1
+def has_own_memory(x: Any) -> bool:
+    """Is `x` a plain array with memory of its own that can be written?
 
-
-def _counts_references() -> bool:
-    """Does Python count all references to an object, from all threads, in one number?"""
-    is_cpython = sys.implementation.name == "cpython"
-    return is_cpython and getattr(sys, "_is_gil_enabled", lambda: True)()
-
-
-_references: Final[Callable[[object], int]] = sys.getrefcount if _counts_references() else _no_count
-
-
-def _alone() -> int:
-    """Return the reference count of an object that only one list refers to.
-
-    The result is -2 where counts are unreliable.
+    >>> x = np.zeros(3)
+    >>> has_own_memory(x), has_own_memory(x[1:]), has_own_memory(np.float32(1))
+    (True, False, False)
     """
-    held: list[object] = [bytearray(1)]
-    count = _references(held[0])
-    other = held[0]
-    # A second reference must raise the count by exactly one; otherwise the counts are unreliable.
-    return count if _references(held[0]) == count + 1 and other is held[0] else -2
-
-
-_ALONE: Final = _alone()
-
-
-def is_alone(held: list[Any], place: int) -> bool:
-    """Is `held[place]` an array with its own writable memory that only the list refers to?
-
-    >>> held = [np.zeros(3)]
-    >>> is_alone(held, 0)
-    True
-    >>> view = held[0][1:]
-    >>> is_alone(held, 0)
-    False
-    """
-    if _references(held[place]) != _ALONE or type(held[place]) is not np.ndarray:
-        return False
-    flags = held[place].flags
-    return bool(flags.owndata and flags.writeable)
-
-
-# --------------------------------------------------------------------------------------------------
-# Strided views of arrays of any element type.
+    return type(x) is np.ndarray and bool(x.flags.owndata and x.flags.writeable)
 
 
 def strided(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:

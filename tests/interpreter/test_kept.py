@@ -14,7 +14,6 @@ from hypothesis import given, settings, strategies as st
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter import EvaluationError, World, call, evaluate
 from hloscope.interpreter.plan import Plan
-from hloscope.interpreter.values import is_alone
 from hloscope.stablehlo import parse_stablehlo
 
 LOOP = """
@@ -145,20 +144,6 @@ def test_a_program_evaluates_itself_within_a_call_of_its_own() -> None:
         return World(custom_calls={"again": again})
 
     assert evaluate(module, [np.int32(5)], world()) == (15,)
-
-
-def test_arrays_that_others_hold_are_not_alone() -> None:
-    held: list[Any] = [np.zeros(4)]
-    assert is_alone(held, 0)
-    holders = [lambda x: x, lambda x: x[1:], lambda x: x.reshape(2, 2), lambda x: (x,), memoryview]
-    for hold in holders:
-        other = hold(held[0])  # type: ignore[no-untyped-call]
-        assert not is_alone(held, 0), other
-        del other
-        assert is_alone(held, 0)
-    held[0].flags.writeable = False
-    assert not is_alone(held, 0)
-    assert not any(is_alone([x], 0) for x in (np.float32(1), np.broadcast_to(1.0, (2,)), ()))
 
 
 # ------------------------------------------------------------------ programs that share memory
@@ -393,18 +378,3 @@ def test_parts_of_tuples_that_hold_the_same_array_are_apart() -> None:
     assert not first.any()
     assert not x.any()
     assert np.array_equal(second, np.repeat(np.arange(64, dtype=np.float32), 8).reshape(64, 8))
-
-
-def test_a_buffer_that_a_loop_updates_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first turn copies what the caller has; in the others the loop has it for itself."""
-    from hloscope.interpreter import plan
-
-    alone: list[bool] = []
-
-    def told(held: list[Any], place: int) -> bool:
-        alone.append(is_alone(held, place))
-        return alone[-1]
-
-    monkeypatch.setattr(plan, "is_alone", told)
-    evaluate(parse_hlo(TUPLES), [np.zeros((64, 8), np.float32), np.int32(64)])
-    assert alone == [False] + [True] * 63

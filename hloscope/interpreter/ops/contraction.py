@@ -59,7 +59,7 @@ def _count(x: Array, dims: Sequence[int]) -> int:
     return number
 
 
-@evaluates(DotGeneral, on_reals=True)
+@evaluates(DotGeneral, on_reals=True, fresh=True)
 def _dot_general(op: DotGeneral, at: Site) -> Kernel:
     """Return the kernel of `dot_general`, which computes in the type of the result.
 
@@ -104,7 +104,7 @@ def _contraction(at: Site, dims: DotDimensions, dtype: np.dtype[Any]) -> Kernel:
     return kernel
 
 
-@evaluates(Dot, on_reals=True)
+@evaluates(Dot, on_reals=True, fresh=True)
 def _dot(op: Dot, at: Site) -> Kernel:
     """Return the kernel of `dot`.
 

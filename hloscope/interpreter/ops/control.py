@@ -67,7 +67,7 @@ def _same(op: OptimizationBarrier, at: Site) -> Kernel:
 def _copy(op: Op, at: Site) -> Kernel:
     """Return a kernel that returns its operand itself.
 
-    No copy is needed, since no kernel writes to a value that is read later.
+    No copy is needed, as no kernel overwrites an array that a later step reads.
     """
     return lambda value: value
 
@@ -111,10 +111,7 @@ def _case(op: Case, at: Site) -> Kernel:
 
 @evaluates(While)
 def _while(op: While, at: Site) -> Kernel:
-    """Return the kernel of `while`.
-
-    During the loop only the kernel refers to the state, so that the body may overwrite it.
-    """
+    """Return the kernel of `while`."""
     several = _is_several(at)
     whole = len(at.ins.operands) == 1 and isinstance(at.ins.operands[0].type, TupleType)
 
@@ -123,7 +120,7 @@ def _while(op: While, at: Site) -> Kernel:
         while condition.taking([*state])[0]:
             results = body.taking(state)
             state = [results] if whole else [*results]
-            del results  # an array may be overwritten only if nothing but the state refers to it
+            del results  # so that the next iteration frees an array of the state after its last use
         return state[0] if whole or not several else tuple(state)
 
     return Moving(run)

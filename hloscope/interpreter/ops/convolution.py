@@ -23,7 +23,7 @@ _MOST_BYTES: Final = 1 << 25
 """Maximum bytes of one matrix of windows; more windows are multiplied in several parts."""
 
 
-@evaluates(Convolution, on_reals=True)
+@evaluates(Convolution, on_reals=True, fresh=True)
 def _convolution(op: Convolution, at: Site) -> Kernel:
     dtype = element_of_products(at)
     padding = op.window.padding

@@ -66,9 +66,11 @@ _INTO: Final[dict[Function, np.ufunc]] = {
 A ufunc can write to a given array.
 """
 _LARGE: Final = 1 << 15
-"""Minimum bytes of a result that may overwrite an operand that nothing else refers to."""
+"""Minimum bytes of a result that may overwrite an operand at its last use."""
 _ELSEWHERE: Final = frozenset(("copy", "chlo.constant_like"))
 """Elementwise ops whose kernels are made in other modules."""
+_MAY_VIEW: Final = frozenset(("convert", "imag", "real", "reduce_precision", "select"))
+"""Elementwise ops whose kernels may return an operand or a view of it."""
 
 
 def element_of(type_: Type) -> ElementType:
@@ -82,7 +84,12 @@ def element_of(type_: Type) -> ElementType:
     raise UnsupportedError("values that are not arrays have no elements to compute with")
 
 
-@evaluates(*[cls for name, cls in ELEMENTWISE.items() if name not in _ELSEWHERE], lifted=True)
+@evaluates(*[ELEMENTWISE[name] for name in sorted(_MAY_VIEW)], lifted=True)
+@evaluates(
+    *[cls for name, cls in ELEMENTWISE.items() if name not in _ELSEWHERE | _MAY_VIEW],
+    lifted=True,
+    fresh=True,
+)
 def _elementwise(op: Elementwise, at: Site) -> Kernel:
     """Return the kernel of an elementwise op.
 
@@ -392,7 +399,7 @@ def _broadcast_smaller(op: ImplicitBroadcast, a: Any, b: Any) -> tuple[Any, Any]
     return a, spread(np.asarray(b), op.result_dims(b.ndim, a.ndim), a.ndim)
 
 
-@evaluates(ConstantLike, lifted=True)
+@evaluates(ConstantLike, lifted=True, fresh=True)
 def _constant_like(op: ConstantLike, at: Site) -> Kernel:
     number, element = value_of(op.settings, "value"), element_of(at.ins.type)
     if not isinstance(number, int | float | complex):

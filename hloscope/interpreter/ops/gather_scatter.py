@@ -100,7 +100,7 @@ def _gather_kernel(op: Gather | DynamicGather, at: Site) -> Kernel:
 def _slices_at(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
     """Return the slices of an array at each start index, as an array of shape `shape + sizes`.
 
-    Starts are clamped so that the slices are inside the array.
+    Starts are clamped so that the slices are inside the array. The result is never a view.
 
     Raises:
         EvaluationError: A slice is larger than the array.
@@ -124,10 +124,11 @@ def _slices_at(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
         counts = [n - size + 1 for n, size in zip(value.shape, sizes, strict=True)]
         windows = strided(value, (*counts, *sizes), value.strides * 2)
         if not starts:
-            return np.broadcast_to(windows[(0,) * rank], shape + sizes)
+            return np.broadcast_to(windows[(0,) * rank], shape + sizes).copy()
         index = [starts.get(d, 0) for d in range(rank)]
-        found = windows[tuple(index)]
-        return np.broadcast_to(found, shape + sizes)
+        found = np.broadcast_to(windows[tuple(index)], shape + sizes)
+        # Arrays of starts select copies, single starts a view.
+        return found if shape else found.copy()
     row: Any = np.int64(0)
     for d, stride in enumerate(_strides(value.shape[:block])):
         row = row + starts[d] * stride if d in starts else row
@@ -135,13 +136,13 @@ def _slices_at(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
     return rows.take(_flat(row, shape), axis=0)
 
 
-@evaluates(Gather)
+@evaluates(Gather, fresh=True)
 def _gather(op: Gather, at: Site) -> Kernel:
     kernel, sizes = _gather_kernel(op, at), op.slice_sizes
     return lambda value, indices: kernel(value, indices, sizes)
 
 
-@evaluates(DynamicGather)
+@evaluates(DynamicGather, fresh=True)
 def _dynamic_gather(op: DynamicGather, at: Site) -> Kernel:
     """Return the kernel of `dynamic_gather`, whose slice sizes are an operand."""
     gather = _gather_kernel(op, at)
@@ -190,7 +191,7 @@ def _torch_index_select(op: TorchIndexSelect, at: Site) -> Kernel:
 # ------------------------------------------------------------------------------------- scatter
 
 
-@evaluates(Scatter)
+@evaluates(Scatter, fresh=True)
 def _scatter(op: Scatter, at: Site) -> Kernel:
     """Return the kernel of `scatter`, which applies updates in order and drops those outside.
 

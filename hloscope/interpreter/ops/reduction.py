@@ -23,7 +23,7 @@ def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:
     return [promoted(x, t) for x, t in zip(values, kinds, strict=True)]
 
 
-@evaluates(Reduce)
+@evaluates(Reduce, fresh=True)
 def _reduce(op: Reduce, at: Site) -> Kernel:
     """Return the kernel of `reduce`.
 
@@ -48,7 +48,8 @@ def _reduce(op: Reduce, at: Site) -> Kernel:
         shape = [inputs[0].shape[d] for d in kept]
         count = int(np.prod([inputs[0].shape[d] for d in axes], dtype=np.int64))
         rows = tuple([x.transpose(*axes, *kept).reshape(count, *shape) for x in inputs])
-        return one_or_all(at, fold(body, inits, rows))
+        # The body may return an operand, so the results may be views.
+        return one_or_all(at, tuple([x.copy() for x in fold(body, inits, rows)]))
 
     return kernel
 

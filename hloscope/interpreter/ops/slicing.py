@@ -93,7 +93,7 @@ def _dynamic_slice(op: DynamicSlice, at: Site) -> Kernel:
     return lambda x, *starts: x[window(x.shape, part, starts)]
 
 
-@evaluates(DynamicUpdateSlice)
+@evaluates(DynamicUpdateSlice, fresh=True)
 def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
     """Return the kernel of `dynamic_update_slice`.
 
@@ -119,13 +119,14 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
         # The start of an update that covers the operand is clamped to 0, so no element of the
         # operand remains.
         if value.shape == update.shape:
-            return update  # type: ignore[no-any-return]
+            return update.copy()  # type: ignore[no-any-return]
         return into(value.copy(), update, *starts)
 
-    kernels = (copied, into) if same else (copied, copied)
+    kernels = [copied, into]
     if _is_vector(at, 2):
-        return Writing(*[_with_vector_of_starts(k) for k in kernels])
-    return Writing(*kernels)
+        kernels = [_with_vector_of_starts(k) for k in kernels]
+    # A scalar is never overwritten, as views of scalars are not followed.
+    return Writing(*kernels) if same and at.result.rank else kernels[0]
 
 
 def _with_vector_of_starts(kernel: Kernel) -> Kernel:
