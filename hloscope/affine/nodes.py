@@ -48,22 +48,20 @@ def _forget(table: dict[Any, Any], key: object, entry: object, lock: Any = _LOCK
 class Node:
     """Base of all expressions: operators, interning and order. Only this module has subclasses."""
 
-    __slots__ = ("__weakref__", "_divisions", "_key", "by")
+    __slots__ = ("__weakref__", "_divisions", "_key")
     _key: OrderKey | None
     _divisions: int
-    by: int
+    by: int = 0
     """The divisor of a floor division by a positive constant; 0 for any other node."""
     _live: ClassVar[dict[Any, ref[Any]]]
-    _draft: ClassVar[type]
-    """A class with the same fields, but assignable ones, for a node under construction."""
+    _writers: ClassVar[tuple[Callable[[Any, Any], None], ...]]
+    """The setters of the slots, in the order of `_build`. They are the only way to set a field."""
     text_of: ClassVar[Callable[[Any], str]]
 
     def __init_subclass__(cls) -> None:
         cls._live = {}
-        if "__setattr__" not in cls.__dict__:
-            same: dict[str, Any] = {"__slots__": cls.__slots__}  # both, or neither is a plain slot
-            same |= {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-            cls._draft = type("_Draft", cls.__bases__, same)
+        names = ("_key", "_divisions", *getattr(cls, "__match_args__", ()))
+        cls._writers = tuple([getattr(cls, name).__set__ for name in names])
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"expressions are immutable: cannot set {name!r}")
@@ -127,12 +125,19 @@ class Node:
         return mod(other, self)
 
 
-def _enter(cls: type[_N], key: Any, node: Any) -> _N:
-    """Make a newly built node immutable, and return the live node of its key.
+def _build(cls: type[_N], key: Any, *fields: Any) -> _N:
+    """Build a node with these fields, and return the live node of its key.
 
-    That is the node itself, or an equal one that another thread entered first.
+    That is the new node, or an equal one that another thread entered first.
+
+    Args:
+        cls: Class of the node.
+        key: Key of the node in the table of its class.
+        fields: Order key, number of divisions, then the fields in `__match_args__`.
     """
-    node.__class__ = cls
+    node = _new(cls)
+    for write, value in zip(cls._writers, fields, strict=True):
+        write(node, value)
     live = cls._live
     entry = ref(node, partial(_forget, live, key))
     # `setdefault` is atomic: if two threads built the same node, one of them wins and both return
@@ -182,9 +187,7 @@ class Const(Node):
         entry = cls._live.get(value)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
-        node = _new(cls._draft)
-        node.value, node._key, node._divisions, node.by = value, (8, value), 0, 0
-        return _enter(cls, value, node)
+        return _build(cls, value, (8, value), 0, value)
 
 
 class Variable(Node):
@@ -203,9 +206,7 @@ class Variable(Node):
             return node  # type: ignore[no-any-return]
         if index < 0:
             raise ValueError(f"a variable's position cannot be negative, got {index}")
-        node = _new(cls._draft)
-        node.index, node._key, node._divisions, node.by = index, (7, cls._order, index), 0, 0
-        return _enter(cls, index, node)
+        return _build(cls, index, (7, cls._order, index), 0, index)
 
 
 @final
@@ -269,11 +270,7 @@ def the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
     divisions = 0
     for t, _ in terms:
         divisions += t._divisions
-    node = _new(Sum._draft)
-    node.terms, node.const, node._key, node._divisions, node.by = terms, const, None, divisions, 0
-    node.__class__ = Sum
-    entry = ref(node, partial(_forget, _SUMS, key))
-    return node if _SUMS.setdefault(key, entry) is entry else _enter_late(_SUMS, key, node, entry)  # type: ignore[no-any-return]
+    return _build(Sum, key, None, divisions, terms, const)
 
 
 class _Args(Node):
@@ -283,7 +280,7 @@ class _Args(Node):
     _kind: ClassVar[int]
 
     @classmethod
-    def _of(cls: type[_A], name: str, args: tuple[Expr, ...]) -> _A:
+    def _of(cls: type[_A], args: tuple[Expr, ...]) -> _A:
         entry = cls._live.get(args)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
@@ -293,10 +290,7 @@ class _Args(Node):
             divisions += x._divisions
             key = x._key or order_key(x)
             order = (cls._kind, order, key) if order else key
-        node = _new(cls._draft)
-        setattr(node, name, args)
-        node._key, node._divisions, node.by = order, divisions, 0
-        return _enter(cls, args, node)
+        return _build(cls, args, order, divisions, args)
 
 
 @final
@@ -309,7 +303,7 @@ class Product(_Args):
     factors: tuple[Expr, ...]
 
     def __new__(cls, factors: tuple[Expr, ...]) -> Product:
-        return cls._of("factors", factors)
+        return cls._of(factors)
 
 
 @final
@@ -322,7 +316,7 @@ class Min(_Args):
     args: tuple[Expr, ...]
 
     def __new__(cls, args: tuple[Expr, ...]) -> Min:
-        return cls._of("args", args)
+        return cls._of(args)
 
 
 @final
@@ -335,7 +329,7 @@ class Max(_Args):
     args: tuple[Expr, ...]
 
     def __new__(cls, args: tuple[Expr, ...]) -> Max:
-        return cls._of("args", args)
+        return cls._of(args)
 
 
 class _Division(Node):
@@ -355,12 +349,11 @@ class _Division(Node):
         if not (isinstance(num, Node) and isinstance(den, Node)):
             num, den = expr(num), expr(den)
             key = (num, den)
-        node = _new(cls._draft)
-        node.num, node.den, node._divisions = num, den, 1 + num._divisions + den._divisions
+        divisions = 1 + num._divisions + den._divisions
         order: OrderKey = cls._kind, num._key or order_key(num), den._key or order_key(den)  # type: ignore[arg-type]
-        node._key = order if node._divisions <= DEEP else DeepKey(order)
-        node.by = max(0, den.value) if cls._kind == 2 and type(den) is Const else 0
-        return _enter(cls, key, node)
+        if divisions > DEEP:
+            order = DeepKey(order)
+        return _build(cls, key, order, divisions, num, den)
 
 
 @final
@@ -369,6 +362,11 @@ class FloorDiv(_Division):
 
     __slots__ = ()
     _kind = 2
+
+    @property
+    def by(self) -> int:  # type: ignore[override]
+        """The divisor, if it is a positive constant; else 0."""
+        return max(0, self.den.value) if type(self.den) is Const else 0
 
 
 @final
@@ -591,8 +589,6 @@ def floordiv(num: ExprLike, den: ExprLike) -> Expr:
     return FloorDiv(num, den)
 
 
-_DIVISORS: Final[dict[int, Const]] = {}
-_MANY: Final = 1 << 12
 _FLOORS: Final = FloorDiv._live
 
 
@@ -604,26 +600,11 @@ def floor_by(num: Expr, den: int) -> Expr:
     >>> floor_by(Dim(0), 8) is Dim(0) // 8
     True
     """
-    divisor = _DIVISORS.get(den)
-    # The few divisors of a program are looked up for every quotient that is built.
-    if divisor is None:
-        divisor = Const(den)
-        if len(_DIVISORS) < _MANY:
-            _DIVISORS[den] = divisor
-    key = num, divisor
-    entry = _FLOORS.get(key)
+    divisor = const(den)
+    entry = _FLOORS.get((num, divisor))
     if entry is not None and (node := entry()) is not None:
         return node  # type: ignore[no-any-return]
-    node = _new(FloorDiv._draft)
-    node.num, node.den, node.by = num, divisor, den
-    divisions = node._divisions = 1 + num._divisions
-    order: OrderKey = 2, num._key or order_key(num), divisor._key
-    node._key = order if divisions <= DEEP else DeepKey(order)
-    node.__class__ = FloorDiv
-    entry = ref(node, partial(_forget, _FLOORS, key))
-    if _FLOORS.setdefault(key, entry) is entry:
-        return node  # type: ignore[no-any-return]
-    return _enter_late(_FLOORS, key, node, entry)  # type: ignore[no-any-return]
+    return FloorDiv(num, divisor)
 
 
 def ceildiv(num: ExprLike, den: ExprLike) -> Expr:
@@ -678,7 +659,7 @@ def mod_by(num: Expr, den: int) -> Expr:
     >>> mod_by(Dim(0), 8) is Dim(0) % 8
     True
     """
-    divisor = _DIVISORS.get(den) or const(den)
+    divisor = const(den)
     entry = _MODS.get((num, divisor))
     if entry is not None and (node := entry()) is not None:
         return node  # type: ignore[no-any-return]

@@ -196,7 +196,7 @@ class MemoryAnswer(Tabular):
         """
         return self.model.buffers.buffers
 
-    @cached_property
+    @property
     def assigned(self) -> int | None:
         """Return the bytes that XLA assigned in the default memory space, as its dump states them.
 
@@ -276,12 +276,12 @@ class MemoryAnswer(Tabular):
         """Return the parameters whose donation would save memory."""
         return Donations(self.model, self._uses).offers()
 
-    @cached_property
+    @property
     def copies(self) -> list[ForcedCopy]:
         """Return the copies that loops and in-place updates force, the largest first."""
         return forced_copies(self.model.buffers, self._uses)
 
-    @cached_property
+    @property
     def padding(self) -> list[PaddedType]:
         """Return the types of padded buffers at the peak, the one with the most padding first."""
         return padded_types(self.model, self.peak.live)
@@ -294,7 +294,7 @@ class MemoryAnswer(Tabular):
         """
         return recomputations(self.model, self._uses, self.model.peak)
 
-    @cached_property
+    @property
     def recomputed_lines(self) -> list[RecomputedLine]:
         """Return `recomputations` grouped by source line.
 

@@ -378,7 +378,6 @@ class _PageBuilder:
 
     # ------------------------------------------------------------------------------- verdicts
 
-    @cached_property  # coalescing and tiles list the same kernels
     def _kernels(self) -> list[tuple[Computation, Instruction]]:
         if not self.numbering.computations:
             return []
@@ -403,10 +402,10 @@ class _PageBuilder:
         if target.kind in ("cpu", "tpu"):  # its kernels have no threads of a GPU
             reason = f"compiled for {target.kind}: {target.evidence}"
             number = self.kernels.number({"refused": visible(reason)})
-            for _, ins in self._kernels:
+            for _, ins in self._kernels():
                 self.kernels.add("coalesce", self.numbering.numbers[ins], number)
             return
-        for _, ins in self.shown(self._kernels, "coalescing"):
+        for _, ins in self.shown(self._kernels(), "coalescing"):
             try:
                 answer = asked.of_equal(ins)
             except HloscopeError as error:
@@ -476,7 +475,7 @@ class _PageBuilder:
         structure_ids = self.program.analysis.structure_ids
         number, type_number = structure_ids.number, structure_ids.type_number
         known: dict[Any, int] = {}
-        for _, ins in self.shown(self._kernels, "tiles"):
+        for _, ins in self.shown(self._kernels(), "tiles"):
             key = (
                 structure_ids.op_number(ins.op),
                 type_number(ins.type),

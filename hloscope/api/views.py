@@ -563,7 +563,7 @@ upper bounds [6, 8]
     def _outputs(self, number: int | None) -> range:
         return self._numbers("output", number, len(self.outputs))
 
-    @cached_property  # each output asks for it, and regions are walked for captured values
+    @property
     def values_read(self) -> tuple[Instruction, ...]:
         """Return the operands, then the captured values, which regions read from outside."""
         captured = self.program.analysis.captured(self.ir)

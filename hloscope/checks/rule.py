@@ -507,7 +507,7 @@ class Subject:
             cost = program_cost(self.module, memory, memory.device, transfers=False)
         return sum([kernel.bytes for kernel in cost.kernels])
 
-    @cached_property
+    @property
     def computations(self) -> tuple[Computation, ...]:
         """Return all computations, including regions."""
         return tuple(nearest_first(self.module, lambda computation: computation.callees))
@@ -541,7 +541,7 @@ class Subject:
                 # operands are all possible sources.
                 yield from given[number : number + 1] if len(given) == count else given
 
-    @cached_property
+    @property
     def steps(self) -> tuple[Computation, ...]:
         """Return the computations whose instructions run one by one.
 

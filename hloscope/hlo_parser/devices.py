@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import Final, TypeAlias
 
@@ -96,8 +95,6 @@ class TupleSharding(Struct, frozen=True):
 Sharding: TypeAlias = WholeSharding | MaximalSharding | TileSharding | NamedSharding | TupleSharding
 
 
-# Cached: programs repeat a few shardings on all instructions, and several commands read them.
-@lru_cache(maxsize=1 << 10)
 def read_sharding(text: str) -> Sharding:
     """Return the sharding of a text `{…}`.
 

@@ -9,7 +9,6 @@ Source: XLA docs "Operation semantics", `Constant`; the number formats are those
 from __future__ import annotations
 
 import re
-from functools import cache
 from itertools import chain
 from math import ceil, log10, prod
 from typing import Final, NoReturn
@@ -291,8 +290,6 @@ def _floats(element: ElementType, words: list[str]) -> Array:
     return out
 
 
-# Cached, as each literal of floats needs it; element types are few.
-@cache
 def _limit(element: ElementType) -> float:
     """Return an upper bound of the numbers that round to a finite value of a float type.
 

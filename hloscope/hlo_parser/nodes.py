@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Final
 
 from hloscope.errors import ParseError, UnsupportedError
@@ -51,14 +50,6 @@ _SCHEDULED: Final = pattern(
 )
 
 
-# Measured with `cost` of two programs: 73 of 108 look-ups were hits.
-@lru_cache(maxsize=1 << 10)
-def _pairs(text: str) -> Pairs:
-    """Return the attributes in a text as (name, value as text); errors have offsets in `text`."""
-    parts = split_attributes(without_comments(text))
-    return tuple((name, written(name, value)) for name, value, _ in parts)
-
-
 def read_pairs(source: Source, text: str, at: int) -> Pairs:
     """Return the attributes in `text` as (name, value as text).
 
@@ -67,7 +58,8 @@ def read_pairs(source: Source, text: str, at: int) -> Pairs:
     if alone := _METADATA_ALONE.fullmatch(text):
         return (("metadata", alone[1]),)
     try:
-        return _pairs(text)
+        parts = split_attributes(without_comments(text))
+        return tuple((name, written(name, value)) for name, value, _ in parts)
     except ParseError as error:
         raise error_in_source(error, source, at) from None
 

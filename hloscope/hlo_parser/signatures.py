@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Final, NoReturn
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hloscope.errors import VerifyError
-from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS
+from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS, Spelling
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir import BufferType, Computation, Layout, Op, TensorType, TokenType, TupleType, Type
 from hloscope.ops import (
@@ -121,13 +120,7 @@ A single operand is an element of that tuple itself; several operands are a tupl
 """
 
 
-# Cached, as each instruction that is checked needs it; op classes are few.
-@cache
-def _signature(op: type[Op]) -> Signature | None:
-    opcode = OPCODES.get(op)
-    if opcode is None:
-        return None
-    row = SPELLINGS[opcode]
+def _signature(row: Spelling) -> Signature:
     words = [word.partition(":") for word in row.operands]
     kinds = [kind for kind, _, _ in words]
     more = kinds.pop() if kinds and kinds[-1][-1] in "*+?" else ""
@@ -135,6 +128,9 @@ def _signature(op: type[Op]) -> Signature | None:
     most = None if more[-1:] in ("*", "+") else len(needed) + bool(more)
     elements = {i: tuple(some.split(",")) for i, (_, _, some) in enumerate(words) if some}
     return Signature(needed, more[:-1], row.result, most, elements)
+
+
+_SIGNATURES: Final = {op: _signature(SPELLINGS[opcode]) for op, opcode in OPCODES.items()}
 
 
 def signature(op: Op) -> Signature | None:
@@ -145,10 +141,10 @@ def signature(op: Op) -> Signature | None:
     False
     """
     if isinstance(op, AsyncStart) and op.wrapped is not None:
-        known = _signature(type(op.wrapped))
+        known = _SIGNATURES.get(type(op.wrapped))
         kind = "arrays" if op.wrapped.name == "all_reduce" else "tuple"  # of all-reduce's own type
         return known and replace(known, result=kind, elements={})
-    return _signature(type(op))
+    return _SIGNATURES.get(type(op))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -470,13 +469,7 @@ def needed_steps(steps: Route) -> tuple[int, ...]:
     A step does not matter if a later one moves within the same groups, and all steps in between
     lead members of one group to members of one group.
     """
-    return _needed(tuple([groups_of(ins) for ins in steps]))
-
-
-# Memoized, as it is called for every composition across collectives, while a program has few
-# different groups.
-@lru_cache(maxsize=4096)
-def _needed(tables: tuple[Groups, ...]) -> tuple[int, ...]:
+    tables = [groups_of(ins) for ins in steps]
     kept = list(range(len(tables)))
     at = 0
     while at < len(kept):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -334,7 +333,6 @@ Array: TypeAlias = "npt.NDArray[Any]"
 Value: TypeAlias = "Array | tuple[Value, ...]"
 
 
-@cache
 def numpy_dtype(element: ElementType) -> np.dtype[Any]:
     """Return the numpy or ml_dtypes type of an element type.
 

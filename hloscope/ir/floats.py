@@ -6,7 +6,6 @@ Source: LLVM `APFloat::toString`, `APFloat::convert`; MLIR `AsmPrinter.cpp` (`pr
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 
@@ -174,7 +173,6 @@ def _not_finite(form: Format, sign: int, nan: bool) -> int:
             return sign | (1 << fields) - 1
 
 
-@lru_cache(maxsize=65536)
 def format_float(bits: int, name: str) -> str:
     """Return the text that MLIR prints for the number with these bits.
 

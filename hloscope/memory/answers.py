@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from math import prod
 from typing import Final, NamedTuple
 
@@ -298,8 +297,6 @@ class BankUse(Struct, frozen=True):
     is_exact: bool = True
 
 
-# Different kernels of one size share their tiles (30 of 70 calls, in Llama 3.1 70B).
-@lru_cache(maxsize=1 << 10)
 def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> BankUse:
     """Count the bank conflicts of one access, over the warps of one block.
 

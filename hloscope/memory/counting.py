@@ -6,7 +6,6 @@ Requests with the same pattern are counted once (`periods`). The rest is evaluat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from math import gcd, prod
 from typing import Final, NamedTuple
 
@@ -65,8 +64,6 @@ def counted(requests: Requests, budget: int = BUDGET) -> Traffic:
     return Counter(requests, budget).count({})
 
 
-# `bounded` makes several counters of one access, for the best and the worst case.
-@lru_cache(maxsize=64)
 def _values_of(requests: Requests) -> tuple[Values, ...]:
     """Return representative values of each variable that enumerates the requests.
 

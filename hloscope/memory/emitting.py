@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Final, NamedTuple
 
 from hloscope.errors import Label, UnsupportedError, message_of
@@ -207,8 +206,6 @@ def _follows_from_types(ins: Instruction) -> bool:
     return all([isinstance(leaf, TensorType) and leaf.is_static for leaf in leaves])
 
 
-# Asked for every instruction of a program, of which there are few classes.
-@cache
 def _are_shared(op: type[Op]) -> bool:
     """Do the indexing rules of an op use only the op, its types and its called computations?"""
     entries = [lookup(direction, op) for direction in Direction]

@@ -11,7 +11,6 @@ Source: XLA `xla/service/gpu/ir_emission_utils.h`, `cublas_cudnn.h`, `backend_co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Final
 
 from msgspec import Struct
@@ -250,8 +249,6 @@ def _of_op(ins: Instruction, op: Op) -> KernelKind:
     return _of_class(type(op))
 
 
-# Asked for every instruction of a program, of which there are few classes.
-@cache
 def _of_class(op: type[Op]) -> KernelKind:
     for base in op.__mro__:
         if base in _BY_OP:

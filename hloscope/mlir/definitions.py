@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
@@ -169,8 +168,6 @@ TUPLES: Final = {"tuple": "FBICQ/memref.FBICQ/A/token", "anytuple": "any.FBICQA/
 """Constraints on the leaves of tuples, by the name of the kind of tuple."""
 
 
-# Cached: the tables of a few hundred ops repeat about a hundred constraints.
-@cache
 def type_summary(constraint: str) -> str:
     """Return a constraint on a type, given in the notation of the tables, in MLIR's words.
 

@@ -12,7 +12,6 @@ import re
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from math import prod
 from typing import Final, NamedTuple
 
@@ -36,9 +35,6 @@ from hloscope.support.limits import refuse_unsupported_array
 
 MOST_SHOWN: Final = 100
 """Maximum number of elements printed one by one; beyond, all are printed as hexadecimal digits."""
-
-_MOST_KEPT: Final = 200
-"""Maximum characters of a literal whose printed text is cached."""
 
 _COMMENT: Final = pattern(r"//[^\n]*")
 _STRING: Final = pattern(r'"(?:[^"\\]|\\.)*"')
@@ -157,10 +153,6 @@ def dense_text(literal: DenseAttr) -> str:
     >>> dense_text(DenseAttr("[1.5, 1.5]", TensorType(ELEMENT_TYPES["f32"], (2,))))
     'dense<1.500000e+00>'
     """
-    return (_text if len(literal.literal) > _MOST_KEPT else _kept_text)(literal)
-
-
-def _text(literal: DenseAttr) -> str:
     element, sizes = shaped(literal.type)
     number = _number(element)
     if number is None:
@@ -172,10 +164,6 @@ def _text(literal: DenseAttr) -> str:
         return f'dense<"0x{raw.hex().upper()}">'
     texts = [_element_text(bytes(raw[i : i + width]), number) for i in range(0, len(raw), width)]
     return f"dense<{_nested(texts, sizes)}>"
-
-
-# Cached: printing repeats short literals such as padding values.
-_kept_text: Final = lru_cache(maxsize=4096)(_text)
 
 
 def to_array(literal: DenseAttr) -> np.ndarray:
@@ -244,8 +232,6 @@ def _dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, name)).newbyteorder("<")
 
 
-# Cached, as each literal needs it; element types are few.
-@lru_cache(maxsize=256)
 def _number(element: ElementType) -> _Number | None:
     """Return how elements of a type are stored; `None` if they are not numbers, such as strings."""
     name = element.name

@@ -11,7 +11,7 @@ from hloscope.affine import Dim
 from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal
 from hloscope.indexing.layouts import divisors, supposed
 from hloscope.ir import Computation, Dims, Instruction, TensorType
-from hloscope.movement.flow import JOINS, Flow, computes, is_renaming, only_map
+from hloscope.movement.flow import JOINS, RENAMING, Flow, computes, only_map
 from hloscope.movement.verdicts import Judgement, Kind, judge
 from hloscope.movement.walking import (
     Arrival,
@@ -139,11 +139,7 @@ class Chain:
     @property
     def ends_in_nary(self) -> bool:
         """Does an element-wise op compute a source, so that the chain could continue there?"""
-        return self.model._ends_in_nary
-
-    @cached_property
-    def _ends_in_nary(self) -> bool:
-        return any([computes(leaf.value) for leaf in self.leaves])
+        return any([computes(leaf.value) for leaf in self.model.leaves])
 
     @property
     def sources(self) -> tuple[Instruction, ...]:
@@ -153,7 +149,7 @@ class Chain:
         here = self._around
         return tuple([here[k] for k in self._like._slots.sources])
 
-    @cached_property
+    @property
     def read(self) -> dict[Arrival, tuple[Arrival, ...]]:
         """Return, for each arrival, the arrivals that its op reads.
 
@@ -173,7 +169,7 @@ class Chain:
         assert isinstance(self.sink.type, TensorType)
         return self.sink.type
 
-    @cached_property
+    @property
     def main(self) -> tuple[Leaf, ...]:
         """Return the sources that are not broadcast scalars; all sources if there are no others."""
         return tuple([leaf for leaf in self.leaves if not leaf.is_uniform]) or self.leaves
@@ -219,8 +215,8 @@ class Chain:
         """
         if self._like is None:
             return self._blocking
-        at = self._like._blocked_at
-        return None if at is None else self._around[at]
+        found = self._like._blocking
+        return None if found is None else self._around[self._like._around.index(found)]
 
     @cached_property
     def _blocking(self) -> Instruction | None:
@@ -243,11 +239,6 @@ class Chain:
             free = judge(here, row.type, step.type).kind.is_free
             found = None if free else found or step
         return found or self.sink
-
-    @cached_property
-    def _blocked_at(self) -> int | None:
-        """Return the position of `blocking` among the values around the sink; `None` without it."""
-        return None if self.blocking is None else self._around.index(self.blocking)
 
     def along(self, leaf: Leaf) -> Iterator[tuple[Instruction, IndexingMap | None]]:
         """Yield each op on the path from a source to the sink, with its map to the source.
@@ -483,7 +474,7 @@ class Patterns:
         if isinstance(ins.op, Parameter):
             return True
         home = self._flow.home(ins)
-        return not is_renaming(type(ins.op)) or (home is not None and home.root is ins)
+        return not isinstance(ins.op, RENAMING) or (home is not None and home.root is ins)
 
     def _moved_values(self, computation: Computation) -> list[Moved]:
         """Return the moved values of a computation, with their chains."""

@@ -171,7 +171,8 @@ def _program(
     builder = ProgramBuilder()
     made: dict[Instruction, Instruction] = {}
     shape: TensorType = chain.type
-    for k, leaf in enumerate(chain.main):
+    sources = chain.main
+    for k, leaf in enumerate(sources):
         given = builder.parameter(leaf.value.name, leaf.type)
         made[leaf.value] = builder.move(given, *paths[k]) if paths else given
         # The element-wise ops then work on the sources' shape, before the movement.
@@ -180,7 +181,7 @@ def _program(
     others = {
         leaf.value: builder.parameter(leaf.value.name, leaf.type)
         for leaf in chain.leaves
-        if leaf not in chain.main
+        if leaf not in sources
     }
     result = _add_elementwise(builder, chain, made, others, shape)
     return builder.module("rewritten", builder.move(result, *after))
@@ -203,6 +204,7 @@ def _add_elementwise(
         shape: Type whose sizes all these arrays have.
     """
     first = Arrival(chain.sink, IndexingMap.identity(chain.type.shape))
+    reads = chain.read
     done: dict[Arrival, Instruction] = {}
     # Postorder with an explicit stack, as chains can be long; equal arrivals share one
     # instruction.
@@ -221,7 +223,7 @@ def _add_elementwise(
             type_ = replace(shape, element=single.type.element)
             done[at] = draft.add("broadcast", BroadcastInDim(()), type_, single)
         else:
-            read = chain.read[at] if computes(value) else chain.read[at][:1]
+            read = reads[at] if computes(value) else reads[at][:1]
             waiting = [r for r in read if r not in done]
             if waiting:
                 stack += waiting

@@ -7,12 +7,12 @@ through tuples that are taken apart again. Other called computations are separat
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 from hloscope.fusion import StructureIds
 from hloscope.indexing import IndexingMap, Precision, output_to_input
-from hloscope.ir import Computation, Instruction, Module, Op, TensorType
+from hloscope.ir import Computation, Instruction, Module, TensorType
 from hloscope.ops import (
     ELEMENTWISE,
     Bitcast,
@@ -39,32 +39,17 @@ MOVES: Final = (Reshape, Transpose, Bitcast, Broadcast, BroadcastInDim, Slice, R
 """Ops whose result consists of elements of their only operand."""
 JOINS: Final = (Concatenate, Pad)
 """Ops whose result consists of elements of several operands."""
+MOVING: Final = MOVES + JOINS
+"""Ops whose result consists of elements of their operands."""
 FOLLOWED: Final = (Fusion, Call)
 """Ops that are followed: their value is that of their called computation."""
 TUPLES: Final = (Tuple, Return)
 _OPENABLE: Final = (Parameter, *FOLLOWED, Return, GetTupleElement)
 """Ops whose value may be the same as another value."""
+RENAMING: Final = (*_OPENABLE, *TUPLES)
+"""Ops whose value may be their operand, or a tuple with the operand."""
 _MOST_HOPS: Final = 10_000
 """Maximum number of fusions and tuples that are followed; recursive modules have no end."""
-
-
-# Cached by op class: every value of a module needs this `issubclass` with a tuple.
-@cache
-def _is_openable(kind: type[Op]) -> bool:
-    """May the value of such an op be the same as another value?"""
-    return issubclass(kind, _OPENABLE)
-
-
-@cache
-def may_move(kind: type[Op]) -> bool:
-    """Can such an op be one that only moves elements?"""
-    return issubclass(kind, MOVES + JOINS)
-
-
-@cache
-def is_renaming(kind: type[Op]) -> bool:
-    """Can the value of such an op be its operand, or a tuple with the operand?"""
-    return issubclass(kind, (*_OPENABLE, *TUPLES))
 
 
 def is_array(ins: Instruction) -> bool:
@@ -74,7 +59,7 @@ def is_array(ins: Instruction) -> bool:
 
 def moves(ins: Instruction) -> bool:
     """Does the instruction only move whole elements of its operands?"""
-    if not may_move(type(ins.op)) or not is_array(ins):
+    if not isinstance(ins.op, MOVING) or not is_array(ins):
         return False
     return all(is_array(operand) and _bits(operand) == _bits(ins) for operand in ins.operands)
 
@@ -95,8 +80,6 @@ def computes(ins: Instruction) -> bool:
     )
 
 
-# Cached: traversal, verdicts and plans query each step of a chain several times.
-@lru_cache(maxsize=1 << 12)
 def step_maps(ins: Instruction) -> tuple[tuple[IndexingMap, ...] | None, ...]:
     """Return, for each operand, the maps from an index of the result to the operand.
 
@@ -290,7 +273,7 @@ class Flow:
 
         A value that is no alias is returned unchanged.
         """
-        if not _is_openable(type(value.op)):
+        if not isinstance(value.op, _OPENABLE):
             return value
         known = self._sources.get(value)
         if known is not None:
@@ -477,9 +460,9 @@ class Flow:
         home = self.home(value)
         if home is None or home.root is value or self.has_regions:
             return False
-        if _is_openable(type(value.op)) or not isinstance(value.type, TensorType):
+        if isinstance(value.op, _OPENABLE) or not isinstance(value.type, TensorType):
             return False
-        return not any([is_renaming(type(reader.op)) for reader in self._direct.get(value, ())])
+        return not any([isinstance(reader.op, RENAMING) for reader in self._direct.get(value, ())])
 
     def _uses_of_name(
         self, name: Instruction, value: Instruction
@@ -520,7 +503,7 @@ class Flow:
             home = self.home(reader)
             if home is not None and home.root is reader and self.caller(home) is not None:
                 return True
-        if not _is_openable(type(reader.op)):
+        if not isinstance(reader.op, _OPENABLE):
             return False
         return self._is_opened(reader) or self.source(reader) is not reader
 

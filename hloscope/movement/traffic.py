@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from math import prod
 from typing import Final
 
@@ -61,8 +60,6 @@ def memory_space(ins: Instruction) -> int:
     return 0 if layout is None else layout.memory_space
 
 
-# Cached, since several plans query each step, and the result needs a composition of maps.
-@lru_cache(maxsize=1 << 12)
 def is_view(step: Instruction) -> bool:
     """Does a reshape, bitcast or transpose leave every element at its address?"""
     if isinstance(step.op, Bitcast):

@@ -27,7 +27,7 @@ from hloscope.mlir import (
     string_of,
 )
 from hloscope.mlir.dialects import CALLEES, CLASSES, DIALECTS
-from hloscope.ops import Return, UnknownOp
+from hloscope.ops import Result, Return, UnknownOp
 from hloscope.stablehlo.kinds import attribute_text
 from hloscope.stablehlo.nodes import (
     Argument,
@@ -37,7 +37,6 @@ from hloscope.stablehlo.nodes import (
     TreeModule,
     location_extras,
     non_functions,
-    result,
 )
 from hloscope.stablehlo.op_making import OpMaker
 
@@ -433,7 +432,7 @@ class _Function:
             place = k - firsts.setdefault(own, k)
             many = shared and sum(other.name == value.name for other in results) > 1
             label = f"{own}#{place}" if many or not value.name else own
-            part = Node(self._free(frame, label), value.type, result(k), (whole,), (), operation)
+            part = Node(self._free(frame, label), value.type, Result(k), (whole,), (), operation)
             self.values[value] = part
             self._add(frame, part)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -349,8 +348,6 @@ class AttributeText(Written):
         return _parsed_value(self)
 
 
-# Programs repeat a few attributes on many ops, and each use of `value` would parse the text.
-@lru_cache(maxsize=4096)
 def _parsed_value(text: str) -> Any:
     if text.startswith("#sdy"):
         try:

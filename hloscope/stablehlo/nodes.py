@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Final, NoReturn
 
 from hloscope.errors import UnsupportedError
@@ -140,7 +139,7 @@ class Argument(_TreeInstruction):
         """
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = value.type  # type: ignore[misc]
-        self.op = parameter(number)  # type: ignore[misc]
+        self.op = Parameter(number)  # type: ignore[misc]
         self.operands = self.calls = self.control_predecessors = ()  # type: ignore[misc]
         self.value: Final = value
         self.owner: Final = owner
@@ -165,18 +164,6 @@ class Argument(_TreeInstruction):
     def location(self) -> Location:
         """Location of the argument, not of the op with its block."""
         return self.value.location
-
-
-# Made for each argument of each function; parameters with one number are equal.
-@lru_cache(maxsize=1 << 13)
-def parameter(number: int) -> Parameter:
-    return Parameter(number)
-
-
-# Made for each result of each op with several results.
-@lru_cache(maxsize=1 << 10)
-def result(number: int) -> Result:
-    return Result(number)
 
 
 class RegionCode(Computation):
@@ -224,7 +211,7 @@ class TreeModule(Module):
     def __reduce__(self) -> NoReturn:
         raise TypeError("a StableHLO module does not cross processes: send its text instead")
 
-    @cached_property
+    @property
     def extras(self) -> Extras:
         """Attributes of the module, and texts of its ops except functions, as (name, text)."""
         tree = self.tree

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 
 from hloscope.ir import Computation, Instruction
 from hloscope.ops import Fusion, GetTupleElement, Parameter, Result, Return, Tuple
@@ -67,8 +66,7 @@ class Fused:
         """Return the fusion's operand for a parameter inside; any other instruction unchanged."""
         return self._outer.get(ins, ins)
 
-    # Read once for each check of a symbolic tiling, and for each tiling space.
-    @cached_property
+    @property
     def users_first(self) -> tuple[Instruction, ...]:
         """The instructions inside that roots depend on, users before operands."""
         inside = self.inside

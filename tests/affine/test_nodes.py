@@ -147,11 +147,25 @@ def test_every_node_is_in_normal_form(e):
                 assert all(order_key(y) is not None for y in children(x))
 
 
-def test_nodes_are_frozen_and_small():
-    for change in (lambda: setattr(d0, "index", 1), lambda: delattr(d0, "index")):
+@pytest.mark.parametrize(
+    "e",
+    [Const(3), d0, s0, rt0, d0 + 1, d0 * d1, d0 // 4, ceildiv(d0, 4), d0 % 4, minimum(d0, d1),
+     maximum(d0, d1)],
+    ids=lambda e: type(e).__name__,
+)  # fmt: skip
+def test_nodes_are_frozen_and_small(e):
+    for name in (*e.__match_args__, "_key", "_divisions", "by", "unheard_of"):
         with pytest.raises(AttributeError, match="immutable"):
-            change()
-    assert not hasattr(d0 + 1, "__dict__")
+            setattr(e, name, 1)
+        with pytest.raises(AttributeError, match="immutable"):
+            delattr(e, name)
+    assert not hasattr(e, "__dict__")
+
+
+def test_only_a_quotient_by_a_positive_constant_has_a_divisor():
+    assert [e.by for e in (d0 // 4, d0 // -4, d0 // 0, d0 // d1, d0 % 4, ceildiv(d0, 4), d0)] == [
+        4, 0, 0, 0, 0, 0, 0
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("make", [lambda: d0 // 2.0, lambda: d0 * 0.5, lambda: Const(1.5)])

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import decode_module, parse_hlo
-from hloscope.hlo_parser.metadata import _read_fields, read_metadata
 from hloscope.ir import TensorType
 
 _LINE = "ENTRY e {{\n  ROOT x = f32[2] parameter(0){}\n}}\n"
-_VALUES = ('"a b"', '"{c}"', '"a/*b*/"', '"//"', '"a\\"b"', '""', "3", '"op_name="', '"', "{d=1}")
-_FIELDS = ("op_name=", "source_line=", "unheard_of=", "op_name = ", " ", ", ", "x")
-
-
-def _outcome(read: object, text: str) -> object:
-    try:
-        return read(text)  # type: ignore[operator]
-    except ParseError as error:
-        return error.message, error.span and (error.span.start, error.span.end)
-
-
-@pytest.mark.parametrize("field", _FIELDS)
-def test_metadata_by_its_shape_says_what_its_fields_say(field: str) -> None:
-    for first, second, other in product(_VALUES, _VALUES, _FIELDS):
-        for text in (f"{{{field}{first} {other}{second}}}", f"{{{field}{first}}}{second}", first):
-            assert _outcome(read_metadata, text) == _outcome(_read_fields, text), text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from stat import S_ISREG
@@ -48,7 +47,6 @@ _OURS: Final = pattern(r"[0-9a-f]{40}\.json(\.[0-9a-f]+\.tmp)?")
 _FOLDER: Final = pattern(r"[0-9a-f]{2}")
 
 
-@cache  # it reads every file of the package
 def code_digest() -> str:
     """Return a digest of this package's source code, since other code may have other results."""
     digest = blake2b(digest_size=16)

@@ -238,7 +238,7 @@ def pairs(text: str) -> dict[str, str]:
     return found
 
 
-# A program has few texts: an export of nsys with 300,000 launches is read in half the time.
+# Cached: an export of nsys with 70,000 launches takes 1.5 × as long to read without it.
 @lru_cache(maxsize=1 << 12)
 def annotation(text: str) -> Annotation:
     """Return the innermost names in a text of annotations joined by `::`.

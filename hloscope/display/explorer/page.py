@@ -8,7 +8,6 @@ import hashlib
 import html
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -103,7 +102,6 @@ def embedded(value: Any) -> str:
     return written(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-@cache  # each page has it twice, in the policy's hash and in the body
 def _script() -> str:
     """Return the page's script.
 
@@ -127,7 +125,6 @@ def _library() -> str:
     return licence + visible(code)
 
 
-@cache  # as for `_script`
 def _style() -> str:
     return files("hloscope.display.explorer").joinpath("app", "style.css").read_text("utf-8")
 
@@ -136,10 +133,10 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def policy() -> str:
+def _policy(script: str, style: str) -> str:
     """Return the page's content security policy: only its own script and style are allowed."""
     return (
-        f"default-src 'none'; script-src {_hash(_script())}; style-src {_hash(_style())}; "
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -159,16 +156,17 @@ def page_of(contents: Contents) -> str:
         f'<script type="text/plain" id="data-{name}">{packed(value)}</script>\n'
         for name, value in contents.chunks.items()
     )
+    script, style = _script(), _style()
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script, style)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         '<meta name="generator" content="hloscope">\n'
         f"<title>{in_page(contents.title)} · hloscope</title>\n"
-        f"<style>{_style()}</style></head>\n<body>\n{_SHELL}\n"
+        f"<style>{style}</style></head>\n<body>\n{_SHELL}\n"
         f'<script type="application/json" id="head">{embedded(head)}</script>\n'
-        f"{chunks}<script>{_script()}</script>\n</body></html>\n"
+        f"{chunks}<script>{script}</script>\n</body></html>\n"
     )
 
 

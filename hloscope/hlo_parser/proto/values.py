@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any, Final
 
@@ -105,7 +104,10 @@ def _metadata_text(metadata: Message) -> str:
 def _parts(metadata: Message) -> list[tuple[str, str]]:
     """Return the name and the text of each field that is printed, in order."""
     parts, known = [], metadata.file.metadata_fields
-    for name, write in _written(tuple(metadata.present_fields)):
+    given = metadata.present_fields
+    for name, write in _METADATA.items():
+        if name not in given:
+            continue
         key = name, metadata.field_bytes(name)
         text = known.get(key)
         if text is None:
@@ -116,13 +118,6 @@ def _parts(metadata: Message) -> list[tuple[str, str]]:
         if text:
             parts.append((name, text))
     return parts
-
-
-# Metadata of a module has few combinations of fields.
-@lru_cache(maxsize=1 << 10)
-def _written(given: tuple[str, ...]) -> list[tuple[str, Callable[[Any], str]]]:
-    """Return the printed fields of `present_fields` with their functions, in text order."""
-    return [(name, write) for name, write in _METADATA.items() if name in given]
 
 
 def sharding_text(sharding: Message) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from math import gcd, prod
 from typing import Final, NamedTuple, TypeAlias
@@ -219,9 +218,6 @@ So the values of the digits are independent.
 """
 
 
-# Memoized, as data-movement chains query the maps of equal steps: 585 of 745 queries in the cost of
-# Llama 3.1 70B.
-@lru_cache(maxsize=1 << 10)
 def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
     """Return each result as a sum of digits of single variables; `None` if that is not possible.
 

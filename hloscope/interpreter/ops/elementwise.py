@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -338,6 +337,10 @@ def _with_floats_of(inferred: Type, declared: Type) -> Type:
             return declared
 
 
+_FLOATS: Final = {e.numpy: e for e in ELEMENT_TYPES.values() if e.kind == "float"}
+"""Float element types by the names of their dtypes."""
+
+
 def _to_declared(type_: Type) -> Callable[[Any], Any]:
     """Return a function that converts a value to the float types of `type_`."""
     if isinstance(type_, TupleType):
@@ -354,18 +357,10 @@ def _to_declared(type_: Type) -> Callable[[Any], Any]:
     target, dtype = type_.element, dtype_of(type_.element)
 
     def leave(value: Any) -> Any:
-        source = None if value.dtype == dtype else _float_of(value.dtype)
+        source = None if value.dtype == dtype else _FLOATS.get(value.dtype.name)
         return value if source is None else conversion(source, target)(value)
 
     return leave
-
-
-@cache
-def _float_of(dtype: Any) -> ElementType | None:
-    """Return the float element type with this dtype; `None` if it is not a float dtype."""
-    # Cached, as each run of a converting kernel calls it, with very few different types.
-    known = {dtype_of(e): e for e in ELEMENT_TYPES.values() if e.kind == "float"}
-    return known.get(dtype)
 
 
 # --------------------------------------------------------------------------------------------------

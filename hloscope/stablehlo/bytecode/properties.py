@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Final, NamedTuple
 
 from hloscope.errors import UnsupportedError
@@ -37,8 +36,6 @@ class Inherent(NamedTuple):
     optional: bool
 
 
-# Asked for each op with properties; op names are few.
-@cache
 def inherent(op: str, separate_sizes: bool = False) -> tuple[Inherent, ...] | None:
     """Return the inherent attributes of an op in the order of bytecode; `None` for an unknown op.
 

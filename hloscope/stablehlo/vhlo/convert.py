@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
@@ -225,8 +224,6 @@ _SINCE: Final = {row.name.removesuffix("_v1"): row.since for row in ATTRIBUTES}
 _TYPE_SINCE: Final = {row.value[0]: row.since for row in TYPES if row.value}
 
 
-# Asked for each operand and result of a module, which has few types.
-@cache
 def type_need(type: Type) -> Need | None:
     """Return the version that a type needs, with the feature; `None` if every version has it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Final, TypeAlias
 
 from hloscope.errors import UnsupportedError, VerifyError
@@ -96,8 +95,6 @@ _BITS: Final = 64
 """Width of a tensor size in bits; sizes are signed."""
 
 
-# Asked for every op of a module; there are about 130 names.
-@cache
 def slots_of(name: str, library: Version) -> tuple[AttributeSlot, ...]:
     """Return the inherent attributes of StableHLO op `name` that VHLO has in version `library`."""
     definition = DEFINITIONS.get(name)

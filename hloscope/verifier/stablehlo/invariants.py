@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -390,8 +389,6 @@ def _axis_fits(t: TensorType) -> bool:
     return size is None or size == len(element.scales)
 
 
-# Each operand and result asks for its constraint's predicate, and there are few constraints.
-@cache
 def type_predicate(constraint: str) -> Predicate:
     """Return the predicate of the types that satisfy a constraint.
 
