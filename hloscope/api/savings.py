@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from hloscope.api.invalid import Invalid, check_part
 from hloscope.checks import Subject, padded_arrays
-from hloscope.cost import Advice, AdviceKind, Level, ProgramCost, TritonUse, is_triton, running
+from hloscope.cost import Advice, AdviceKind, Level, ProgramCost, TritonUse, running
 from hloscope.cost.buffers import Donations, ProgramMemory, Uses, cheapest_order
 from hloscope.display import (
     Shown,
@@ -456,11 +456,6 @@ def tile_advice(
         return _advice(changes, AdviceKind.TILE, Level.TRANSFERRED, whole, text, command)
 
     return [one(uses[key], changes) for key, changes in groups.items()]
-
-
-def is_tiled_by_triton(model: ProgramCost) -> bool:
-    """Is any kernel a Triton fusion?"""
-    return any(is_triton(kernel.instruction) for kernel in model.kernels)
 
 
 # -------------------------------------------------------------------------------------- padding

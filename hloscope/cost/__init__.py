@@ -70,7 +70,6 @@ if TYPE_CHECKING:
         kernels_in as kernels_in,
         loops_of as loops_of,
         running as running,
-        trip_counts_of as trip_counts_of,
     )
     from hloscope.cost.target import (
         Target as Target,

@@ -161,11 +161,6 @@ def loops_of(module: Module) -> list[LoopUse]:
     return _RunTraversal(module).loops
 
 
-def trip_counts_of(module: Module) -> dict[Instruction, TripCount]:
-    """Return the trip count of every loop that runs."""
-    return {loop.instruction: loop.trip_count for loop in loops_of(module)}
-
-
 class _State:
     """The runs of a computation, grouped by the values that decide its trip counts and branches."""
 

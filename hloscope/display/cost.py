@@ -326,15 +326,11 @@ def measured_table(
         sort: Amount of the totals: `lost` or `time`.
         top: Maximum number of groups with a row of their own; all other groups share one.
     """
-    time = Column[MeasuredCost](
-        "time", lambda g: time_text(_measured_total(g, lambda row: row.time))
-    )
-    lost = Column[MeasuredCost](
-        "lost", lambda g: time_text(_measured_total(g, lambda row: row.lost))
-    )
+    time = Column[MeasuredCost]("time", lambda g: time_text(_total(g, lambda row: row.time)))
+    lost = Column[MeasuredCost]("lost", lambda g: time_text(_total(g, lambda row: row.lost)))
     figures: list[Column[MeasuredCost]] = [
         time if sort == "lost" else lost,
-        Column("bound", lambda g: time_text(_measured_total(g, lambda row: row.bound))),
+        Column("bound", lambda g: time_text(_total(g, lambda row: row.bound))),
         Column("bytes/s", _bytes_a_second, is_optional=True),
         Column("flops/s", _flops_a_second, is_optional=True),
     ]
@@ -342,19 +338,13 @@ def measured_table(
     return grouped_table(groups, time_text, grouping.label, figures, origins, top=top, title=sort)
 
 
-def _measured_total(
-    groups: Sequence[Group[MeasuredCost]], amount: Callable[[MeasuredCost], int]
-) -> int:
-    return sum([amount(row) for group in groups for row in group.members])
-
-
 def _a_second(groups: Sequence[Group[MeasuredCost]], amount: Callable[[MeasuredCost], int]) -> int:
     """Return an amount per second: its sum over the measured time.
 
     Only kernels with a known cost count.
     """
-    time = _measured_total(groups, lambda row: row.time if row.kernel is not None else 0)
-    return _measured_total(groups, amount) * _SECOND // time if time else 0
+    time = _total(groups, lambda row: row.time if row.kernel is not None else 0)
+    return _total(groups, amount) * _SECOND // time if time else 0
 
 
 def _bytes_a_second(groups: Sequence[Group[MeasuredCost]]) -> str:
@@ -389,11 +379,11 @@ def measured_group_json(group: Group[MeasuredCost], grouping: Grouping) -> dict[
     return {
         "what": grouping.label(group),
         **grouping.origin(group).to_json(),
-        "time_ps": _measured_total([group], lambda row: row.time),
-        "bound_ps": _measured_total([group], lambda row: row.bound),
-        "lost_ps": _measured_total([group], lambda row: row.lost),
-        "bytes": _measured_total([group], lambda row: row.bytes),
-        "flops": _measured_total([group], lambda row: row.flops),
+        "time_ps": _total([group], lambda row: row.time),
+        "bound_ps": _total([group], lambda row: row.bound),
+        "lost_ps": _total([group], lambda row: row.lost),
+        "bytes": _total([group], lambda row: row.bytes),
+        "flops": _total([group], lambda row: row.flops),
         "members": [row.instruction.name for row in group.members],
     }
 

@@ -33,9 +33,7 @@ from hloscope.ir.graph import (
     captures as captures,
     neighbourhood as neighbourhood,
     of_last as of_last,
-    operand_type_ids as operand_type_ids,
     to_networkx as to_networkx,
-    topological_order as topological_order,
     users as users,
     value_types as value_types,
 )

@@ -429,13 +429,6 @@ def value_types(ins: Instruction) -> tuple[Any, ...] | Hashed:
     return _types(ins)
 
 
-def operand_type_ids(ins: Instruction) -> tuple[int, ...] | Hashed:
-    """Return the Python `id` of each operand's type, as part of a cache key."""
-    if len(ins.operands) <= WIDE:
-        return tuple([id(operand.type) for operand in ins.operands])
-    return _type_ids(ins)
-
-
 @of_last
 def _types(ins: Instruction) -> Hashed:
     return Hashed(tuple([ins.type, *[operand.type for operand in ins.operands]]))
@@ -484,39 +477,6 @@ def users(computation: Computation) -> Uses:
             if operand in found:  # a region may read values from outside
                 found[operand].append(ins)
     return {ins: tuple(by) for ins, by in found.items()}
-
-
-def topological_order(computation: Computation) -> tuple[Instruction, ...]:
-    """Return the instructions, each after its operands and control predecessors.
-
-    Otherwise the text order is kept.  HLO text is already in such an order; a rewritten computation
-    may not be.
-
-    Raises:
-        ValueError: The instructions form a cycle; the message names one on it.
-    """
-    order: dict[Instruction, None] = {}
-    inside = set(computation)
-    open_: set[Instruction] = set()
-    for first in computation:
-        stack = [first]
-        while stack:
-            ins = stack[-1]
-            if ins in order:
-                stack.pop()
-                continue
-            # Depth first with an explicit stack.  An instruction on the stack whose operands still
-            # wait when it comes up again waits for itself.
-            waits = [o for o in _predecessors(ins) if o in inside and o not in order]
-            if not waits:
-                open_.discard(ins)
-                order[stack.pop()] = None
-                continue
-            if ins in open_:
-                raise ValueError(f"`{ins.name}` depends on itself")
-            open_.add(ins)
-            stack += reversed(waits)
-    return tuple(order)
 
 
 def neighbourhood(

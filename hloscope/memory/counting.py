@@ -40,8 +40,6 @@ MOST_CONDITIONS: Final = 32
 
 Each constraint is one bit of an int64.
 """
-MOST_ALIGNMENTS: Final = 64
-"""Maximum number of alignments, caused by run-time values, that are evaluated."""
 FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
 NOWHERE: Final = (1 << 63) - 1
 _SLOWER: Final = 16

@@ -29,10 +29,10 @@ from hloscope.ops import (
     DynamicUpdateSlice,
     GetTupleElement,
     Parameter,
-    Return,
     Scatter,
     Tuple,
     While,
+    returned_values,
 )
 
 SAME: Final = "the same as"
@@ -307,7 +307,7 @@ class Planner:
         home = self.flow.home(self.traffic.kernel_of(sink))
         if home is None or self.flow.loop_of(home) is None:
             return False
-        places = [k for k, o in enumerate(_returned(home)) if self.flow.source(o) is sink]
+        places = [k for k, o in enumerate(returned_values(home)) if self.flow.source(o) is sink]
         return places == [self._number_of_argument(source)]
 
     # --------------------------------------------------------------------------------- hoisting
@@ -340,7 +340,7 @@ class Planner:
             return True
         if self.flow.home(value) is not body:
             return self.flow.has_regions and not self.flow.is_inside(value, body)
-        number, returned = self._number_of_argument(value), _returned(body)
+        number, returned = self._number_of_argument(value), returned_values(body)
         if number is None or not 0 <= number < len(returned):
             return False
         return self._is_argument(self.flow.source(returned[number]), number, body)
@@ -542,12 +542,6 @@ class Planner:
                     gone.remove(source)
                     todo.append(source)
         return gone
-
-
-def _returned(computation: Computation) -> Sequence[Instruction]:
-    """Return the values that a computation returns, in order; those in a tuple one by one."""
-    root = computation.root
-    return root.operands if isinstance(root.op, Tuple | Return) else (root,)
 
 
 def _changes_memory(chain: Chain) -> bool:

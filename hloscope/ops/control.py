@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from hloscope.errors import MessageTemplate, Name, VerifyError, message_of
-from hloscope.ir import Callee, FutureType, Op, TensorType, TokenType, TupleType, Type, compatible
+from hloscope.ir import (
+    Callee,
+    Computation,
+    FutureType,
+    Instruction,
+    Op,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+    compatible,
+)
 from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.inference import (
     PRED,
@@ -481,6 +492,15 @@ class Return(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return packed(operands)
+
+
+def returned_values(computation: Computation) -> tuple[Instruction, ...]:
+    """Return the values that a computation returns: the operands of a tuple at the root, else it.
+
+    A tuple inside the tuple is one value.
+    """
+    root = computation.root
+    return root.operands if isinstance(root.op, Tuple | Return) else (root,)
 
 
 @op("unknown")

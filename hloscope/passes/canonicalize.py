@@ -23,6 +23,7 @@ from hloscope.mlir import (
 from hloscope.passes.conversion import always_broadcastable, dense, shaped
 from hloscope.passes.folding import INDEX_FOLDS, fold_integers, known_integers
 from hloscope.passes.framework import GreedyDriver, Pass, Run
+from hloscope.passes.reading import defining_op
 from hloscope.passes.regions import has_branches
 from hloscope.passes.rewriting import OpenBlock, Patterns, Rewriter
 
@@ -63,17 +64,12 @@ def _fold_shape(rewriter: Rewriter, op: Operation, sizes: Sequence[int]) -> bool
     return _fold(rewriter, op, "shape.const_shape", value, op.result.type)
 
 
-def _owner(value: Value, name: str) -> Operation | None:
-    owner = value.owner
-    return owner if isinstance(owner, Operation) and owner.name == name else None
-
-
 def _shape(value: Value) -> tuple[int, ...] | None:
     """Return the sizes in a constant of a shape, such as `shape.const_shape`.
 
     `None` if `value` is not one.
     """
-    owner = _owner(value, "shape.const_shape")
+    owner = defining_op(value, "shape.const_shape")
     given = owner.get("shape") if owner is not None else None
     if not isinstance(given, DenseAttr):
         return None
@@ -89,7 +85,7 @@ def _known_extents(value: Value) -> tuple[int | None, ...] | None:
     The value is a constant, or the shape of a ranked tensor; the result is `None` for any other
     value.
     """
-    source = _owner(value, "shape.shape_of")
+    source = defining_op(value, "shape.shape_of")
     if source is not None:
         type = source.operands[0].type
         return type.sizes if isinstance(type, TensorType) else None
@@ -226,7 +222,7 @@ def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
 @PATTERNS.on("shape.assuming")
 def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
     """Replace `shape.assuming` by the operations of its region if its witness is constant true."""
-    witness = _owner(op.operands[0], "shape.const_witness")
+    witness = defining_op(op.operands[0], "shape.const_witness")
     if witness is None or witness.get("passing") != BoolAttr(True):
         return False
     return _inline_region(rewriter, op, "shape.assuming_yield")
@@ -258,7 +254,7 @@ def _inline_region(rewriter: Rewriter, op: Operation, end: str, number: int = 0)
 def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
     """Simplify `tensor.cast` of a cast back to the source type, or of a constant shape."""
     source = op.operands[0]
-    inner = _owner(source, "tensor.cast")
+    inner = defining_op(source, "tensor.cast")
     if inner is not None and inner.operands[0].type == op.result.type:
         rewriter.replace(op, inner.operands)
         return True
@@ -281,7 +277,7 @@ def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
         "bufferization.to_buffer": "bufferization.to_tensor",
         "bufferization.to_tensor": "bufferization.to_buffer",
     }
-    inner = _owner(op.operands[0], other[op.name])
+    inner = defining_op(op.operands[0], other[op.name])
     if inner is None or inner.operands[0].type != op.result.type:
         return False
     rewriter.replace(op, inner.operands)

@@ -256,11 +256,6 @@ def shaped(element: ElementType, *sizes: int | None) -> TensorType:
     return TensorType(element, sizes, None, bounds)
 
 
-def with_element(type: TensorType, element: ElementType) -> TensorType:
-    """Return the type with another element type."""
-    return TensorType(element, type.sizes, None, type.bounds, type.encoding)
-
-
 def dense(text: str, type: TensorType) -> DenseAttr:
     """Return a dense literal of a type, from the text between `<` and `>`.
 

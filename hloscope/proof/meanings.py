@@ -34,7 +34,13 @@ from hloscope.ops import (
     Tuple,
     While,
 )
-from hloscope.proof.pairing import COMMUTATIVE, Identities, is_empty, without_layouts
+from hloscope.proof.pairing import (
+    COMMUTATIVE,
+    Identities,
+    is_empty,
+    wide_dimensions,
+    without_layouts,
+)
 
 Meaning: TypeAlias = "int | tuple[Meaning, ...]"
 """The number of an array; for a tuple, those of its elements."""
@@ -396,7 +402,7 @@ class Meanings:
                 return folded
         if operand not in self._spread:
             self._types.setdefault(operand, before)
-        base, dims = self._spread.get(operand, (operand, _wide(before)))
+        base, dims = self._spread.get(operand, (operand, wide_dimensions(before)))
         # Dimensions of size 1 carry no elements, so only the positions of the others identify the
         # value.
         places = self._places(ins, before, after)
@@ -414,24 +420,26 @@ class Meanings:
         Consecutive reshapes have the number of one reshape of the first value. `before` is the type
         of the operand, `after` that of the result.
         """
-        base, dims = self._spread.get(operand, (operand, _wide(before)))
+        base, dims = self._spread.get(operand, (operand, wide_dimensions(before)))
         if not dims:
             return self._spread_as(base, (), after)
         of_base = self._types[base]
-        keeps_order = [of_base.sizes[d] for d in _wide(of_base)] == [before.sizes[d] for d in dims]
+        keeps_order = [of_base.sizes[d] for d in wide_dimensions(of_base)] == [
+            before.sizes[d] for d in dims
+        ]
         # A reshape of a reshape depends on the first value only, if no dimension was broadcast or
         # moved in between.
-        whole = keeps_order and dims == _wide(before)
+        whole = keeps_order and dims == wide_dimensions(before)
         source = self._reshaped.get(base, base) if whole else operand
-        sizes = tuple([after.sizes[d] for d in _wide(after)])
+        sizes = tuple([after.sizes[d] for d in wide_dimensions(after)])
         kept = self._types.get(source, before)
-        if sizes == tuple([kept.sizes[d] for d in _wide(kept)]) and source in self._types:
-            return self._spread_as(source, _wide(after), after)
+        if sizes == tuple([kept.sizes[d] for d in wide_dimensions(kept)]) and source in self._types:
+            return self._spread_as(source, wide_dimensions(after), after)
         self._types.setdefault(source, before)
         number = self.number(("reshape", sizes, source))
         self._reshaped[number] = source
         self._types[number] = TensorType(after.element, sizes)
-        return self._spread_as(number, _wide(after), after)
+        return self._spread_as(number, wide_dimensions(after), after)
 
     @staticmethod
     def _places(
@@ -441,12 +449,12 @@ class Meanings:
 
         `None` if such a dimension is merged or split.
         """
-        wide = _wide(before)
+        wide = wide_dimensions(before)
         if isinstance(ins.op, Transpose):
             return {d: ins.op.permutation.index(d) for d in wide}
         if isinstance(ins.op, BroadcastInDim):
             return {d: ins.op.broadcast_dimensions[d] for d in wide}
-        new = _wide(after)
+        new = wide_dimensions(after)
         if [before.sizes[d] for d in wide] != [after.sizes[d] for d in new]:
             return None
         return dict(zip(wide, new, strict=True))
@@ -454,7 +462,7 @@ class Meanings:
     def _spread_as(self, base: int, dims: tuple[int, ...], type_: TensorType) -> int:
         """Return the number of the value `base` broadcast to a type along `dims`."""
         own = self._types.get(base)
-        if own is not None and own.sizes == type_.sizes and dims == _wide(type_):
+        if own is not None and own.sizes == type_.sizes and dims == wide_dimensions(type_):
             return base
         number = self.number(("spread", base, dims, without_layouts(type_)))
         self._spread[number] = base, dims
@@ -549,11 +557,6 @@ def _done(steps: _Steps) -> Any:
             stack.pop()
             result = end.value
     return result
-
-
-def _wide(type_: TensorType) -> tuple[int, ...]:
-    """Return the dimensions of a type that have a size other than 1."""
-    return tuple(d for d, size in enumerate(type_.sizes) if size != 1)
 
 
 def compared_fields(op: Op) -> dict[str, object]:

@@ -27,6 +27,7 @@ from hloscope.ops import (
     Slice,
     Tuple,
     While,
+    returned_values,
 )
 from hloscope.support.walks import needed_first, reached
 
@@ -160,7 +161,7 @@ class _Numbers:
         # Sorted operands: the order does not matter.
         if op.name in COMMUTATIVE:
             read = sorted(read)
-        called = [tuple(self._of[c].get(v, -1) for v in _returned(c)) for c in ins.calls]
+        called = [tuple(self._of[c].get(v, -1) for v in returned_values(c)) for c in ins.calls]
         return self._number((op.name, _fields_key(op), without_layouts(ins.type), *read, *called))
 
     def _of_constant(self, ins: Instruction) -> int:
@@ -192,7 +193,7 @@ class _Numbers:
             return self._number(
                 (ins.op.name, _fields_key(ins.op), without_layouts(ins.type), operand)
             )
-        base, dims = self._spread.get(operand, (operand, _wide(before)))
+        base, dims = self._spread.get(operand, (operand, wide_dimensions(before)))
         places = _places(ins.op, before, ins.type)
         if places is None:
             return self._number((ins.op.name, without_layouts(ins.type), operand))
@@ -205,13 +206,7 @@ class _Numbers:
         return number
 
 
-def _returned(computation: Computation) -> tuple[Instruction, ...]:
-    """Return the values that a computation returns, with the root tuple flattened."""
-    root = computation.root
-    return root.operands if isinstance(root.op, Return | Tuple) else (root,)
-
-
-def _wide(type_: TensorType) -> tuple[int, ...]:
+def wide_dimensions(type_: TensorType) -> tuple[int, ...]:
     """Return the dimensions of a type that have a size other than 1."""
     return tuple(d for d, size in enumerate(type_.sizes) if size != 1)
 
@@ -222,10 +217,10 @@ def _places(op: Op, before: TensorType, after: Type) -> dict[int, int] | None:
     `None` if such a dimension is merged or split.
     """
     assert isinstance(after, TensorType)
-    wide = _wide(before)
+    wide = wide_dimensions(before)
     if isinstance(op, BroadcastInDim):
         return {d: op.broadcast_dimensions[d] for d in wide}
-    new = _wide(after)
+    new = wide_dimensions(after)
     if [before.sizes[d] for d in wide] != [after.sizes[d] for d in new]:
         return None
     return dict(zip(wide, new, strict=True))

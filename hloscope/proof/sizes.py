@@ -369,13 +369,8 @@ def equations_of_bitcast_convert(ins: Instruction) -> Iterator[Equation]:
         yield fixed(max(here, there, key=len)[-1])
 
 
-@ties(Slice)
+@ties(Slice, DynamicSlice)
 def equations_of_slice(ins: Instruction) -> Iterator[Equation]:
-    yield from map(at_most, shape_of(ins.type), shape_of(ins.operands[0].type))
-
-
-@ties(DynamicSlice)
-def equations_of_dynamic_slice(ins: Instruction) -> Iterator[Equation]:
     yield from map(at_most, shape_of(ins.type), shape_of(ins.operands[0].type))
 
 

@@ -34,7 +34,6 @@ from hloscope.mlir import (
     StructAttr,
     SymbolAttr,
     UnitAttr,
-    attribute_text as plain_text,
     dense_sizes,
     dense_values,
     expanded,
@@ -74,8 +73,7 @@ def attribute_text(attribute: Attribute) -> str:
     >>> attribute_text(EnumAttr("stablehlo", "fft_type", "RFFT"))
     '#stablehlo<fft_type RFFT>'
     """
-    text = Printer(DIALECTS, Names(), generic=True).attribute_text(attribute)
-    return plain_text(attribute) if "\x01" in text else text
+    return Printer(DIALECTS, Names(), generic=True).attribute_text(attribute)
 
 
 # --- numbers --------------------------------------------------------------------------------------

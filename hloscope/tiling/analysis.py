@@ -29,7 +29,7 @@ from hloscope.ops import (
     Reshape,
     ScaledDot,
 )
-from hloscope.support.walks import needed_first, nested
+from hloscope.support.walks import needed_first
 from hloscope.tiling.constraints import TileConstraints
 from hloscope.tiling.fused import Fused
 from hloscope.tiling.symbolic import SymbolicTile, symbolic_tile
@@ -117,11 +117,6 @@ class TiledNode:
 
     def __repr__(self) -> str:
         return f"<tile of {self.instruction.name}: {self.map}>"
-
-
-def all_nodes(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
-    """Yield the nodes and all nodes in their regions, each after its operands."""
-    return nested(nodes, lambda node: [t for region in reversed(node.regions) for t in region])
 
 
 class SymbolicTiles:

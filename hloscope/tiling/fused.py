@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hloscope.ir import Computation, Instruction
-from hloscope.ops import Fusion, GetTupleElement, Parameter, Result, Return, Tuple
+from hloscope.ops import Fusion, GetTupleElement, Parameter, Result, Return, Tuple, returned_values
 from hloscope.support.walks import needed_first
 
 PROJECTIONS = (GetTupleElement, Result)
@@ -40,7 +40,7 @@ class Fused:
             return cls((ins,), (ins,))
         computation = ins.calls[0]
         outer = dict(zip(computation.parameters, ins.operands, strict=False))
-        return cls(_roots(computation), _inside(computation), outer)
+        return cls(returned_values(computation), _inside(computation), outer)
 
     @classmethod
     def of_producer_consumer(cls, producer: Instruction, consumer: Instruction) -> Fused:
@@ -53,7 +53,7 @@ class Fused:
     @classmethod
     def of_computation(cls, computation: Computation) -> Fused:
         """Return all instructions of a computation as one kernel."""
-        return cls(_roots(computation), _inside(computation))
+        return cls(returned_values(computation), _inside(computation))
 
     def operands(self, ins: Instruction) -> tuple[Instruction, ...]:
         """Return the operands of an instruction.
@@ -99,8 +99,3 @@ def _inside(computation: Computation) -> list[Instruction]:
         if not isinstance(ins.op, Parameter)
         and not (ins is root and isinstance(ins.op, Tuple | Return))
     ]
-
-
-def _roots(computation: Computation) -> tuple[Instruction, ...]:
-    root = computation.root
-    return root.operands if isinstance(root.op, Tuple | Return) else (root,)

@@ -21,7 +21,7 @@ from msgspec import Struct
 from hloscope.affine import Dim, Range, as_sum, variables
 from hloscope.fusion import leaf_types
 from hloscope.indexing import major_to_minor
-from hloscope.ir import TensorType
+from hloscope.ir import TensorType, storage_bits
 from hloscope.support.arrays import Bools, Floats, Ints, np
 from hloscope.tiling.analysis import DOTS, TiledNode
 from hloscope.tiling.concrete import with_parameters
@@ -109,13 +109,6 @@ class Region(NamedTuple):
     active: tuple[int, ...]
 
 
-def bits_of(type: TensorType) -> int:
-    """Return the bits that an element takes in memory: whole bytes, unless the layout packs it."""
-    if type.layout is not None and type.layout.element_bits:
-        return type.layout.element_bits
-    return max(8, type.element.bits)
-
-
 def array_type(node: TiledNode) -> TensorType | None:
     """Return the type of a node's array; `None` unless it is static and of the tile's rank."""
     leaves = leaf_types(node.instruction.type)
@@ -151,7 +144,7 @@ def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> C
     if type is None:  # the value is not an array, for example a token
         unknown = np.zeros(rows, dtype=bool)
         return Counted(zero, zero, zero, zero, unknown, unknown)
-    bits, per = bits_of(type), transaction * 8
+    bits, per = storage_bits(type), transaction * 8
     shape = np.array(type.shape, dtype=np.int64).reshape(1, -1)
     tiles, asked, needed, moved = zero, zero, zero, zero
     is_sure, is_least = np.ones(rows, dtype=bool), np.ones(rows, dtype=bool)
@@ -318,7 +311,7 @@ def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
     type = array_type(node)
     if type is None:
         return False
-    bits, per = bits_of(type), transaction * 8
+    bits, per = storage_bits(type), transaction * 8
     pitch, common = bits, 0
     extents = [min(n, most) for n, most in zip(node.tile.sizes_at(sizes), type.shape, strict=True)]
     strides = node.tile.strides_at(sizes)

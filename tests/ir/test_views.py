@@ -14,7 +14,6 @@ from hloscope.ir.graph import (
     Instruction,
     neighbourhood,
     to_networkx,
-    topological_order,
     users,
 )
 from hloscope.ir.op import Op
@@ -34,11 +33,6 @@ def names(instructions: tuple[Instruction, ...]) -> list[str]:
     return [ins.name for ins in instructions]
 
 
-def reordered(computation: Computation, order: str) -> Computation:
-    instructions = tuple(computation[name] for name in order)
-    return Computation("x", Body(instructions, computation.parameters, computation.root))
-
-
 def test_users_are_listed_once_and_in_text_order() -> None:
     found = users(parse_hlo(DIAMOND).entry)
     assert {ins.name: names(by) for ins, by in found.items()} == {
@@ -48,35 +42,6 @@ def test_users_are_listed_once_and_in_text_order() -> None:
         "d": ["r"],
         "r": [],
     }
-
-
-def test_topological_order_of_text_is_the_text() -> None:
-    entry = parse_hlo(DIAMOND).entry
-    assert topological_order(entry) == entry.instructions
-
-
-@pytest.mark.parametrize("order", ["rdcba", "cabrd", "abcdr", "dbrca"])
-def test_topological_order_puts_operands_and_control_predecessors_first(order: str) -> None:
-    shuffled = reordered(parse_hlo(DIAMOND).entry, order)
-    found = topological_order(shuffled)
-    assert sorted(names(found)) == sorted(order)
-    for number, ins in enumerate(found):
-        assert set(ins.operands + ins.control_predecessors) <= set(found[:number])
-
-
-def test_topological_order_of_a_cycle_is_refused() -> None:
-    a = parse_hlo(DIAMOND).entry["a"]
-    b = Instruction("b", a.type, a.op, (a,))
-    object.__setattr__(a, "operands", (b,))
-    with pytest.raises(ValueError, match="depends on itself"):
-        topological_order(Computation("x", Body((a, b), (), b)))
-
-
-def test_topological_order_of_a_long_chain() -> None:
-    lines = "\n".join(f"  v{i + 1} = f32[] add(v{i}, v{i})" for i in range(20_000))
-    entry = parse_hlo(f"e {{\n  v0 = f32[] parameter(0)\n{lines}\n}}").entry
-    backwards = Computation("x", Body(entry.instructions[::-1], entry.parameters, entry.root))
-    assert topological_order(backwards) == entry.instructions
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ from typing import Final
 from hloscope.ir import Dims, ElementType, TensorType, Type
 from hloscope.mlir import INDEX, Attribute, BoolAttr, DenseAttr, IntegerAttr, Operation, Value
 from hloscope.passes.folding.elementwise import replace
-from hloscope.passes.reading import LimitedRewrites, Limits, integer_of, static_result, tensor_of
+from hloscope.passes.reading import (
+    LimitedRewrites,
+    Limits,
+    defining_op,
+    integer_of,
+    static_result,
+    tensor_of,
+)
 from hloscope.passes.rewriting import Patterns, Rewriter
 from hloscope.stablehlo import integers_in
 
@@ -256,11 +263,6 @@ def fold_conversion(rewriter: Rewriter, op: Operation) -> bool:
 # ----------------------------------------------------------------------------------------- tensors
 
 
-def _maker(value: Value, name: str) -> Operation | None:
-    owner = value.owner
-    return owner if isinstance(owner, Operation) and owner.name == name else None
-
-
 @INDEX_FOLDS.on("tensor.dim", "shape.dim")
 def fold_dim(rewriter: Rewriter, op: Operation) -> bool:
     """Replace `tensor.dim` or `shape.dim` by the size if it is static.
@@ -274,7 +276,7 @@ def fold_dim(rewriter: Rewriter, op: Operation) -> bool:
     size = type.sizes[number]
     if size is not None:
         return op.result.type == INDEX and fold_integers(rewriter, op, (size,))
-    cast = _maker(source, "tensor.cast")
+    cast = defining_op(source, "tensor.cast")
     if cast is None or not isinstance(cast.operands[0].type, TensorType):
         return False
     rewriter.set_operands(op, (cast.operands[0], op.operands[1]))
@@ -323,7 +325,7 @@ def fold_extract(rewriter: Rewriter, op: Operation) -> bool:
     place = 0
     for index, size in zip(at, type.shape, strict=True):
         place = place * size + index
-    side_by_side, numbers = _maker(source, "tensor.from_elements"), known_integers(source)
+    side_by_side, numbers = defining_op(source, "tensor.from_elements"), known_integers(source)
     if side_by_side is not None and place < len(side_by_side.operands):
         rewriter.replace(op, [side_by_side.operands[place]])
         return True
@@ -349,7 +351,7 @@ def fold_cast_to_own_type(rewriter: Rewriter, op: Operation) -> bool:
 @INDEX_FOLDS.on(_CAST)
 def fold_cast_there_and_back(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a cast of a cast back to the first type by the first value."""
-    inner = _maker(op.operands[0], _CAST) if op.operands else None
+    inner = defining_op(op.operands[0], _CAST) if op.operands else None
     if inner is None or tuple(inner.results) != tuple(op.operands):
         return False
     if [v.type for v in inner.operands] != [v.type for v in op.results]:

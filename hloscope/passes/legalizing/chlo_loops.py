@@ -23,6 +23,7 @@ from hloscope.mlir import (
     UnitAttr,
     Value,
 )
+from hloscope.ops.inference import with_element
 from hloscope.passes.conversion import (
     as_i64,
     concatenated,
@@ -35,7 +36,6 @@ from hloscope.passes.conversion import (
     shaped,
     sliced,
     splat,
-    with_element,
 )
 from hloscope.passes.legalizing.terms import like_constant, literal
 from hloscope.passes.rewriting import OpenBlock, Patterns, Rewriter

@@ -27,6 +27,7 @@ from hloscope.mlir import (
 )
 from hloscope.mlir.dialects import sparse_struct
 from hloscope.ops import Mesh
+from hloscope.ops.inference import with_element
 from hloscope.passes.conversion import (
     Conversion,
     i64,
@@ -34,7 +35,6 @@ from hloscope.passes.conversion import (
     reshaped,
     shaped,
     splat,
-    with_element,
 )
 from hloscope.passes.framework import Option, Pass, Run
 from hloscope.passes.reading import mesh_of_symbol, rows_of, symbols_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from hloscope.errors import VerifyError
 from hloscope.ir import TensorType, Type
@@ -28,8 +28,6 @@ from hloscope.verifier.stablehlo.traits import refuse
 # Source: Shardy `verifiers.cc` (`verifyCollectiveOp`, `verifyCollectiveWithAxesPerDim` and the
 # `verify` of each op).
 
-
-Lists: TypeAlias = Sequence[tuple[AxisRef, ...]]
 
 WITHOUT_SHARDING: Final = frozenset({"sdy.all_slice", "sdy.all_reduce", "sdy.reduce_scatter"})
 """Collectives whose operand may have no sharding, which means that it is replicated."""
