@@ -46,7 +46,6 @@ from hloscope.display import (
     advice_lines,
     collectives_json,
     collectives_text,
-    columns,
     cost_of_group_json,
     cost_of_kernel_json,
     cost_table,
@@ -59,6 +58,7 @@ from hloscope.display import (
     provenance_of,
     styled,
     table_html,
+    table_text,
     time_text,
 )
 from hloscope.errors import UnknownNameError, did_you_mean
@@ -475,7 +475,7 @@ class Cost(Tabular):
 
     def __str__(self) -> str:
         table = self._shown_table()
-        rows = columns([table.header, *table.rows], right=table.right)
+        rows = table_text(table)
         return visible("\n".join([self.about, "", rows, "", *self._lines_below()]))
 
     __repr__ = __str__

@@ -15,12 +15,12 @@ from hloscope.display import (
     Grouping,
     Table,
     Tabular,
-    columns,
     groups_json,
     measured_group_json,
     measured_json,
     measured_table,
     share_text,
+    table_text,
     time_text,
 )
 from hloscope.errors import UnknownNameError, did_you_mean
@@ -157,7 +157,7 @@ class Measured(Tabular):
     def __str__(self) -> str:
         has_bounds = any([row.bound for row in self.kernels])
         table = self.table(sort="lost" if has_bounds else "time", top=ROWS_SHOWN)
-        rows = columns([table.header, *table.rows], right=table.right)
+        rows = table_text(table)
         return visible("\n".join([self.about, "", rows, "", *self.notes]))
 
     __repr__ = __str__

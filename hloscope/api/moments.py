@@ -11,9 +11,9 @@ from hloscope.display import (
     Shown,
     Table,
     buffers_table,
-    columns,
     live_groups_json,
     moment_text,
+    table_text,
 )
 from hloscope.ir import Instruction
 from hloscope.support.source import visible
@@ -80,7 +80,7 @@ class Moment(Shown):
 
     def __str__(self) -> str:
         table = self.table(top=TOP)
-        rows = columns([table.header, *table.rows], right=table.right)
+        rows = table_text(table)
         return visible(f"{moment_text(self.memory, self.number)}\n{rows}")
 
     __repr__ = __str__

@@ -17,6 +17,7 @@ from hloscope.display import (
     FOOTPRINT_SCHEMA,
     Grouping,
     KernelPlace,
+    Shown,
     Table,
     coalescing_json,
     coalescing_text,
@@ -24,6 +25,7 @@ from hloscope.display import (
     provenance_of,
     run_json,
     styled,
+    table_text,
     warps_html,
     warps_svg,
 )
@@ -50,7 +52,7 @@ class Refused(Struct, frozen=True):
     maker: str = ""
 
 
-class ProgramCoalescing:
+class ProgramCoalescing(Shown):
     """Coalescing of a program's kernels.
 
     Attributes:
@@ -132,6 +134,9 @@ class ProgramCoalescing:
             ],
         }
 
+    def __str__(self) -> str:
+        return table_text(self.table())
+
     def to_text(self) -> str:
         """Return the coalescing of every kernel as text, in program order."""
         return "\n\n".join(map(coalescing_text, self.kernels))
@@ -166,7 +171,7 @@ class ProgramCoalescing:
         return KernelPlace(kernel.computation.name, origin)
 
 
-class ProgramFootprint:
+class ProgramFootprint(Shown):
     """The bytes that a program's kernels read and write.
 
     Attributes:
@@ -207,6 +212,9 @@ class ProgramFootprint:
         name = self._program.file or self._program.module.name
         grouping = Grouping(by, self._program.module)
         return groups_svg(self.cost.groups(by, sort="bytes"), grouping, name, top)
+
+    def __str__(self) -> str:
+        return table_text(self.table())
 
     def _repr_html_(self) -> str:
         return styled(self.to_svg())

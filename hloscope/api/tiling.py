@@ -15,9 +15,9 @@ from hloscope.display import (
     Shown,
     Table,
     Tabular,
-    columns,
     kernel_json,
     kernel_text,
+    table_text,
     tiles_html,
     tiles_json,
     tiles_svg,
@@ -415,7 +415,7 @@ class TileCosts(Tabular):
         table = self._table()
         fitting = f"{int(self._fits.sum()):,} of {len(self):,} tilings fit {self.limits.device}"
         thinned = "; some sizes are left out" if self.is_thinned else ""
-        rows = columns([table.header, *table.rows], right=table.right)
+        rows = table_text(table)
         return visible(f"{self.symbolic.root.name}: {fitting}{thinned}\n\n{rows}")
 
     __repr__ = __str__

@@ -222,6 +222,7 @@ if TYPE_CHECKING:
         styled as styled,
         tab_separated as tab_separated,
         table_html as table_html,
+        table_text as table_text,
     )
     from hloscope.display.text import (
         headline as headline,

@@ -112,6 +112,11 @@ def columns(
     return "\n".join((" " * indent + line).rstrip() for line in lines)
 
 
+def table_text(table: Table) -> str:
+    """Return a table as lines with aligned columns, the header first."""
+    return columns([table.header, *table.rows], right=table.right)
+
+
 def fitted(table: Table, width: int) -> str:
     """Return a table as text with a rule, no wider than `width` if its columns can be cut.
 

@@ -419,6 +419,9 @@ def test_kernels_outside_of_fusions_are_judged_and_others_are_counted_by_maker(
     found = coalescing_of_all(program, memory, kernels_of(program.module))
     wasted = {answer.name: answer.wasted for answer in found.kernels}
     assert wasted["back"] == wasted["small"] == 7 << 18
+    header, *rows = str(found).splitlines()
+    assert header.split() == [word for title in found.table().header for word in title.split()]
+    assert len(rows) == len(found.table().rows)
     program = hloscope.read(str(folder / "lib_calls.hlo"))
     memory = Model().memory(program.analysis)
     found = coalescing_of_all(program, memory, kernels_of(program.module))
