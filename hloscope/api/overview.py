@@ -147,12 +147,16 @@ def cost_sheet(
 def _cost_table(found: costs.Cost, by: str, sort: str, numbers: Numbers) -> dict[str, Any]:
     """Return the rows of `Cost.table` as JSON.
 
-    Each row has its share and the number of an instruction. `by` and `sort` are as in
-    `Cost.groups`.
+    Each row has its share, the number of an instruction and a short name. `by` and `sort` are as
+    in `Cost.groups`.
     """
     groups = found.groups(by, sort=sort)
     grouping = display.Grouping(by, found.program.module)
-    return _table(groups, display.cost_table(groups, grouping, sort, MOST_ROWS), numbers)
+    table = display.cost_table(groups, grouping, sort, MOST_ROWS)
+    names = [grouping.short_label(group) for group in groups[:MOST_ROWS]]
+    at = table.header.index("what")
+    names += [row[at] for row in table.rows[len(names) :]]
+    return _table(groups, table, numbers) | {"short": [visible(name) for name in names]}
 
 
 def _table(

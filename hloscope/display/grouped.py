@@ -224,6 +224,16 @@ class Grouping:
             case _:
                 return scope_of(self.origin_of(row).op_name, self._depth)
 
+    def short_label(self, group: Group[R]) -> str:
+        """Return the name of a group, with the number of its kernels before the first one's name.
+
+        So the number is seen where there is no room for the whole name.
+        """
+        count = kernels_and_runs([group])[0]
+        if self.name in ("kernel", "group") and count > 1:
+            return f"{count:,} × {group.first.instruction.name}"
+        return self.label(group)
+
     def label(self, group: Group[R]) -> str:
         """Return the name of a group."""
         ins, origin = group.first.instruction, self.origin(group)

@@ -122,16 +122,13 @@ function picked(table, titles) {
   };
 }
 
-// The first rows of a table and the sum, with the most important columns.  The number of equal
-// kernels precedes their name, where it is seen if the name is cut.
+// The first rows of a table and the sum, with the most important columns and the short names.
 function brief(table) {
-  const { rows, first, share, ...titles } = picked(table, BRIEF);
+  const { rows, first, share, short, ...titles } = picked(table, BRIEF);
   const shown = [...rows.keys()].filter((at) => at < FIRST_ROWS || at === rows.length - 1);
-  const kernels = table.header.indexOf("kernels");
-  const counted = (name, at) => (/ like it$/.test(name) ? `${table.rows[at][kernels]} × ${name.replace(/ and [\d,]+ like it$/, "")}` : name);
   return {
     ...titles,
-    rows: shown.map((at) => rows[at].map((text, n) => (titles.header[n] === "what" ? counted(text, at) : text))),
+    rows: shown.map((at) => rows[at].map((text, n) => (titles.header[n] === "what" ? short[at] : text))),
     first: shown.map((at) => first[at]),
     share: shown.map((at) => share[at]),
   };
