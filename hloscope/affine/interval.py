@@ -12,6 +12,7 @@ POS_INF: Final = 2**63 - 1
 
 
 def _saturate(x: int) -> int:
+    """Return `x`, or the infinity on its side if `x` is not between both infinities."""
     return NEG_INF if x <= NEG_INF else POS_INF if x >= POS_INF else x
 
 
@@ -27,6 +28,10 @@ def _add(x: int, y: int, infinity: int) -> int:
 
 
 def _mul(x: int, y: int) -> int:
+    """Return `x * y` for two ends of intervals, which may be infinities.
+
+    0 times an infinity is 0.
+    """
     if x == 0 or y == 0:
         return 0
     if x in (NEG_INF, POS_INF) or y in (NEG_INF, POS_INF):

@@ -177,7 +177,11 @@ class AffineMap(Struct, frozen=True):
     ) -> AffineMap:
         """Return a map with its variables replaced by expressions.
 
-        An empty sequence leaves that kind of variable unchanged.
+        Args:
+            dims: The expression for each dimension, in order; those without one stay unchanged.
+            symbols: The expression for each symbol, in order; those without one stay unchanged.
+            num_dims: Number of dimensions of the new map.
+            num_symbols: Number of symbols of the new map.
         """
         values: dict[Var, ExprLike] = {Dim(i): e for i, e in enumerate(dims)}
         values.update({Range(i): e for i, e in enumerate(symbols)})
@@ -244,6 +248,17 @@ class AffineMap(Struct, frozen=True):
 def _renumber(
     kind: Callable[[int], Var], remove: Sequence[bool], unused: Sequence[bool], what: str
 ) -> dict[Var, Expr]:
+    """Return the new number of each variable that stays, as a mapping from old to new variables.
+
+    Args:
+        kind: Class of the variables, `Dim` or `Range`.
+        remove: For each variable, whether it is removed.
+        unused: For each variable, whether no result uses it.
+        what: Letter of the variables in the error message.
+
+    Raises:
+        ValueError: A variable that is used would be removed.
+    """
     values: dict[Var, Expr] = {}
     for i, drop in enumerate(remove):
         if drop and not unused[i]:
@@ -289,6 +304,13 @@ def parse_map_prefix(text: str) -> tuple[AffineMap, int]:
 
 
 def _names(source: Source, at: int, opening: str, closing: str, what: str) -> tuple[int, list[str]]:
+    """Read a list of distinct names between `opening` and `closing`, from position `at`.
+
+    Return the position after `closing`, and the names. `what` says in messages what the names are.
+
+    Raises:
+        ParseError: The text is not such a list.
+    """
     at = _expect(source, at, opening, f"{opening!r} before the {what} list")
     found = _NAMES.match(source.text, at)
     assert found is not None

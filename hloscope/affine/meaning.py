@@ -194,6 +194,13 @@ def replace(e: Expr, values: Mapping[Expr, ExprLike] | Mapping[Var, ExprLike]) -
 
 
 def _replace_constants(e: Sum, new: Mapping[Expr, Expr], constants: Mapping[int, Expr]) -> Expr:
+    """Return a sum with new terms, and with some of its constants replaced.
+
+    Args:
+        e: The sum.
+        new: For each term of `e`, the new expression.
+        constants: For each integer to replace, as a coefficient or the constant, the expression.
+    """
     parts = [
         (product(new[t], constants[c]), 1) if c in constants and c != 1 else (new[t], c)
         for t, c in e.terms
@@ -240,6 +247,11 @@ def safe_evaluate(e: Expr, at: Mapping[Var, int]) -> int | None:
 
 
 def _value_of_node(x: Expr, value: Mapping[Expr, int], at: Mapping[Var, int]) -> int:
+    """Return the value of the node `x`; `value` has those of its operands, `at` those of variables.
+
+    Raises:
+        ValueError: A division by zero, or a variable without a value.
+    """
     match x:
         case Const(v):
             return v
@@ -266,6 +278,11 @@ def _value_of_node(x: Expr, value: Mapping[Expr, int], at: Mapping[Var, int]) ->
 
 
 def _nonzero(den: int, e: Expr) -> int:
+    """Return the divisor `den` of the division `e`.
+
+    Raises:
+        ValueError: The divisor is zero.
+    """
     if den == 0:
         raise ValueError(f"division by zero in {e}")
     return den
@@ -330,7 +347,7 @@ class _DeepBounds:
     """Bounds of the subexpressions of deep expressions over one box."""
 
     MOST: Final = 1 << 14
-    """Size at which the table is replaced by an empty one."""
+    """Number of entries above which the table is replaced by an empty one."""
 
     def __init__(self) -> None:
         self._table: dict[Expr, Interval] = {}
@@ -404,7 +421,7 @@ Sums of two such numbers are within int64.
 def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interval:
     """Return an interval that contains all values of the node `x`.
 
-    `known` has the intervals of its operands, `box` those of variables.
+    `known` has the intervals of the operands of `x`, `box` those of variables.
     """
     match x:
         case Const(value):

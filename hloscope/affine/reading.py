@@ -67,20 +67,24 @@ class _Level:
         self.start()
 
     def start(self) -> None:
+        """Begin an expression: drop the terms read so far."""
         self.parts: list[tuple[Expr, int]] = []
         self.sign = 1  # sign of the term being read
         self.term: Expr | None = None
         self.operator = ""  # between the term and the next factor
 
     def take(self, factor: Expr) -> None:
+        """Combine the term being read with its next factor, by the operator between the two."""
         self.term = factor if self.term is None else _BINARY[self.operator](self.term, factor)
 
     def next_term(self, sign: int) -> None:
+        """Finish the term being read, and begin one with the sign `sign`, which is 1 or -1."""
         assert self.term is not None
         self.parts.append((self.term, self.sign))
         self.term, self.sign = None, sign
 
     def value(self) -> Expr:
+        """Return the sum of all terms."""
         assert self.term is not None
         if not self.parts and self.sign == 1:
             return self.term
@@ -118,6 +122,11 @@ class _Reader:
         self.fail(f"expected {expected_text}, found {self.text[start:stop]!r}", start, stop)
 
     def variable(self, name: str, start: int, stop: int) -> Expr:
+        """Return the variable or named part `name`, whose text goes from `start` to `stop`.
+
+        Raises:
+            ParseError: The name is unknown.
+        """
         if name in self.parts:
             return self.parts[name]
         if self.names is None:
@@ -254,7 +263,16 @@ def parse_prefix(
 ) -> tuple[Expr, int]:
     """Parse the longest expression that begins at `start`; return it and the position after it.
 
-    For readers of larger texts: errors point into `source`.
+    For readers of larger texts.
+
+    Args:
+        source: The text; errors point into it.
+        start: Position of the first character.
+        names: The variables, as `parse_expr` takes them.
+        parts: The named parts that the text may use, by name.
+
+    Raises:
+        ParseError: No expression begins there, or it uses an unknown name.
 
     >>> parse_prefix("(d0 + 1, d1)", 1)
     (<d0 + 1>, 7)

@@ -28,7 +28,7 @@ def as_sum(e: Expr) -> tuple[Terms, int]:
 
 
 def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
-    """Return the sum of terms that are already sorted in stored order.
+    """Return the sum of terms that are already sorted as in `Sum.terms`, plus `const`.
 
     Cheaper than `from_terms`.
     """

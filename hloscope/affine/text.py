@@ -105,6 +105,15 @@ def texts(
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the texts of several expressions, and the pairs `(name, text)` of their shared parts.
 
+    Args:
+        roots: The expressions.
+        names: Names of variables; others have the default names.
+        style: The notation of divisions.
+        plain: Write out shared parts at each use, at any length.
+
+    Raises:
+        TooLargeError: `plain` is true, and the texts have more than `MOST_WRITTEN` parts.
+
     >>> texts([Dim(0) // 2, Dim(1)], {Dim(1): "row"})
     (['d0 / 2', 'row'], [])
     """
@@ -127,6 +136,8 @@ def texts(
 def where_text(parts: Sequence[tuple[str, str]]) -> str:
     """Return the ` where …` clause that follows a text with named parts; empty if there are none.
 
+    `parts` has the pairs `(name, text)` of the named parts.
+
     >>> where_text([("t0", "d0 / 4"), ("t1", "t0 + 1")])
     ' where t0 = d0 / 4, t1 = t0 + 1'
     """
@@ -134,6 +145,10 @@ def where_text(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def _written(e: Expr, names: Mapping[Var, str], symbols: dict[type[Node], str]) -> str:
+    """Return the text of an expression; shared parts are written out at each use.
+
+    `names` has the names of variables, `symbols` the text of each operator.
+    """
     out: list[str] = []
     todo: list[Expr | str] = [e]
     while todo:  # An explicit stack: not recursive, and linear in the length of the text.
@@ -186,6 +201,7 @@ def _operand(x: Expr) -> list[Expr | str]:
 
 
 def _pieces_of_sum(terms: list[tuple[Expr, int]], const: int) -> list[Expr | str]:
+    """Return the text of a sum as a list of strings and its terms, in order."""
     pieces: list[Expr | str] = []
     for t, c in terms:
         if pieces:

@@ -161,9 +161,9 @@ class Domain:
     def _form_within_size(self, e: Expr, found: Expr) -> Expr:
         """Return `found` if it has no more operators than `e`; else the best form that has no more.
 
-        The flat form writes remainders out: `x mod 10 mod 3` becomes two quotients, which is as
-        many divisions, but six operators more. The engine that keeps remainders leaves it
-        unchanged.
+        `found` is a simplified form of `e`. The flat form writes remainders out: `x mod 10 mod 3`
+        becomes two quotients, which is as many divisions, but six operators more. The engine that
+        keeps remainders leaves it unchanged.
         """
         if not found._divisions:
             return found
@@ -340,21 +340,29 @@ class Domain:
         return steps
 
     def _traced(self, i: int, steps: Trace) -> Engine:
-        """Return a new engine `i` that appends its steps to `steps`.
+        """Return a new engine with number `i` that appends its steps to `steps`.
 
-        Engines that were used before do not serve, as results from memo tables have no steps.
+        See `new_engine` for the numbers. Engines that were used before do not serve, as results
+        from memo tables have no steps.
         """
         engine = self.new_engine(i)
         engine.trace = steps
         return engine
 
     def _engine(self, i: int) -> Engine:
+        """Return this domain's engine with number `i`; it is created at its first use.
+
+        See `new_engine` for the numbers.
+        """
         while i >= len(self._engines):
             self._engines.append(self.new_engine(len(self._engines)))
         return self._engines[i]
 
     def new_engine(self, i: int) -> Engine:
-        """Return a new engine: 0 is the default, 1 has `reduce_all`, 2 has `keep_remainders`."""
+        """Return a new engine with number `i`.
+
+        Engine 0 is the default, 1 has `reduce_all`, 2 has `keep_remainders`.
+        """
         if i:
             reduce_all, keep_remainders = i == 1, i == 2
             return Engine(

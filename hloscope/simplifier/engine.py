@@ -245,6 +245,10 @@ class Engine(Context):
         return self._flat_leaf(x)
 
     def _flat_division(self, x: Expr, num: Expr, den: int) -> Expr:
+        """Return the flat form of the division `x`: floor division, ceiling division or remainder.
+
+        `num` is the flat form of its numerator, and `den` its divisor, which may be negative.
+        """
         if type(x) is Mod:
             new = self.remainder(num, abs(den), x.num)
             if self.trace is not None:

@@ -52,9 +52,12 @@ On larger boxes isl proves equality.
 SAMPLE: Final = 1500
 LINE: Final = 64
 PROOFS: Final = 6
-"""Maximum number of candidates for one part that are refuted or undecided; then the part stays."""
+"""Maximum number of candidates for one part (see `_parts_of`) that are refuted or undecided.
+
+After these the part stays.
+"""
 PARTS: Final = 400
-"""Maximum number of parts of one expression that are tried."""
+"""Maximum number of parts (see `_parts_of`) of one expression that are tried."""
 FLOORS: Final = 8
 """Maximum number of quotients of a sum of which pairs and triples are tried as parts."""
 MOST_DIVISIONS: Final = 64
@@ -124,6 +127,10 @@ class _Search:
     def _fitted(self, part: Expr) -> Expr | None:
         # The same part occurs in the printed and the flat form and in the results of later rounds,
         # and a proof by isl is expensive.
+        """Return the stored result of `_one_floor` for a part.
+
+        The result is `None` if it is a new part after `PARTS` others.
+        """
         if part not in self._tried:
             if len(self._tried) >= PARTS:
                 return None
@@ -132,7 +139,10 @@ class _Search:
 
 
 def _parts_of(x: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """Yield pairs `(part, rest)` with `x == part + rest`, where the part has several divisions."""
+    """Yield pairs `(part, rest)` with `x == part + rest`, where the part has several divisions.
+
+    The first part is `x` itself. If `x` is a sum, the others are pairs and triples of its terms.
+    """
     yield x, Const(0)
     if not isinstance(x, Sum):
         return
@@ -250,6 +260,7 @@ def is_equal(first: Expr, second: Expr, domain: Domain, *, budget: int = BUDGET)
 
 
 def _same_values(first: Expr, second: Expr, box: Mapping[Var, Interval]) -> bool:
+    """Are the values of two expressions equal at every point of the box?"""
     axes = [np.arange(i.lo, i.hi + 1) for i in box.values()]
     at = dict(zip(box, np.ix_(*axes), strict=True))
     return bool(np.array_equal(evaluate_array(first, at), evaluate_array(second, at)))
@@ -301,6 +312,7 @@ def slopes(e: Expr) -> dict[Var, Fraction] | None:
 
 
 def _combined_slopes(parts: Any) -> dict[Var, Fraction]:
+    """Return the slopes of a sum; `parts` has pairs: the slopes of a term, and its coefficient."""
     total: dict[Var, Fraction] = {}
     for slope, c in parts:
         for v, a in slope.items():
@@ -363,8 +375,9 @@ def one_floor(
 def _step_slopes(values: Values, at: Mapping[Var, Values], k: int) -> dict[Var, int] | None:
     """Return slopes `a` such that `values - a.x` is constant modulo `k`, or `None`.
 
-    `a` has one integer for each variable, with `|a| <= k / 2`. Point `i + 1` is one step along
-    variable `i` from point 0.
+    `values` has the value at each point, and `at` the points, one array for each variable. `a` has
+    one integer for each variable, with `|a| <= k / 2`. Point `i + 1` is one step along variable `i`
+    from point 0.
     """
     if k == 1:
         return dict.fromkeys(at, 0)
@@ -425,7 +438,8 @@ def _fractions(
 def _slopes_along(quotient: Values, at: Mapping[Var, Values], v: Var) -> tuple[Fraction, Fraction]:
     """Return the open interval of slopes along `v` that agree with the values on one line.
 
-    The line has all points that differ from point 0 in `v` only.
+    The line has all points that differ from point 0 in `v` only. `quotient` has the value at each
+    point, and `at` the points, one array for each variable.
     """
     here = at[v] == at[v]
     for u in at:
@@ -449,7 +463,17 @@ def _forms_by_shift(
     b: Mapping[Var, int],
     m: int,
 ) -> Iterator[Expr]:
-    """Yield `a.x + c + k * ((b.x + s) // m)` for each shift `s` worth trying; `steps` is `a`."""
+    """Yield `a.x + c + k * ((b.x + s) // m)` for each shift `s` worth trying.
+
+    Args:
+        quotient: Value of `(b.x + s) // m` at each point.
+        at: The points, one array for each variable.
+        steps: `a`, as one integer for each variable.
+        c: The constant.
+        k: The factor of the quotient.
+        b: The coefficient of each variable in the numerator.
+        m: The divisor.
+    """
     # `quotient <= (b.x + s) / m < quotient + 1` at every point bounds `s` on both sides.
     gap = quotient * m - sum(b[v] * at[v] for v in b)
     low, high = int(gap.max()), int(gap.min()) + m - 1

@@ -241,6 +241,7 @@ class Builder(Struct):
                 return self.product(factors)
 
     def quotient(self, num: Any, den: int) -> Any:
+        """Return `num / den` without rounding, for a nonzero `den`."""
         return (num if den > 0 else num.neg()).scale_down_val(self.val(abs(den)))
 
     def product(self, factors: Sequence[Expr]) -> Any:
@@ -296,6 +297,7 @@ class Builder(Struct):
         return points
 
     def restrict(self, points: Any, e: Expr, interval: Interval) -> Any:
+        """Return the points of an `islpy.Set` at which the value of `e` is in the interval."""
         value = self.expr(e)
         if interval.is_empty:
             return self.isl.Set.empty(self.space)

@@ -114,6 +114,7 @@ class _Reader:
             self._add(self._row(constraint), is_equality=constraint.is_equality())
 
     def _quotient(self, aff: Any) -> Expr:
+        """Return isl's expression of an integer division, `aff`, as a floor division."""
         den = int(str(aff.get_denominator_val()))
         terms = [
             (e, _int(aff.get_coefficient_val(kind, i), den))
@@ -127,6 +128,7 @@ class _Reader:
         return linear(*terms, (Const(_int(aff.get_constant_val(), den)), 1)) // den
 
     def _row(self, constraint: Any) -> Expr:
+        """Return the left side of isl's constraint `… >= 0` or `… = 0`."""
         terms = [
             (e, _int(constraint.get_coefficient_val(kind, i)))
             for kind, exprs in (
@@ -144,6 +146,7 @@ class _Reader:
         self._restrict(e, bound)
 
     def _restrict(self, e: Expr, interval: Interval) -> None:
+        """Add the constraint that `e` lies in the interval."""
         const = e.const if isinstance(e, Sum) else e.value if isinstance(e, Const) else 0
         e, interval = e - const, interval - const
         if isinstance(e, Const):
@@ -317,6 +320,7 @@ def count_points(isl: Any, points: Any) -> int:
 
 
 def _count_part(isl: Any, part: Any) -> int:
+    """Return the number of points of a basic set, the product over its groups of coordinates."""
     kind = isl.dim_type.set
     return prod(
         int(str(isl.Set.from_basic_set(_project_to(isl, part, group)).count_val()))
@@ -326,6 +330,7 @@ def _count_part(isl: Any, part: Any) -> int:
 
 
 def _project_to(isl: Any, part: Any, group: Sequence[int]) -> Any:
+    """Return the projection of a basic set to the coordinates whose numbers are in `group`."""
     kind = isl.dim_type.set
     for i in range(part.dim(kind) - 1, -1, -1):
         if i not in group:

@@ -174,6 +174,11 @@ def _index_by_point(
 
 
 def _coordinate(e: Expr, point: Sequence[Expr], place: Mapping[Var, Expr]) -> Expr | None:
+    """Return `e` over the coordinates `Dim(j)` of the point; `None` if it has no such form.
+
+    `point` has the coordinates as expressions. `place` has, for variables that the point is known
+    to determine, their expressions over `Dim(j)`.
+    """
     if variables(e) <= place.keys():
         return substitute(e, place)
     for j, coordinate in enumerate(point):
@@ -246,6 +251,7 @@ class StatementSets:
         return self._points[id(body)]
 
     def _converted(self, body: Body) -> Any:
+        """Return the result of `points` for a body, without the memo."""
         read = self.open_reads(body)
         columns = [e for r in read for e in (*r.index, r.value)]
         builder, elements = self._builder(body, 0)
@@ -341,6 +347,16 @@ class StatementSets:
             yield reduce(lambda a, b: a.union(b), apart, same)
 
     def _outputs(self, builder: Builder, points: Any, body: Body, columns: Sequence[Expr]) -> Any:
+        """Return the `islpy.Set` of coordinates of all solutions of a body.
+
+        The coordinates are the point, the values of the fixed elements, and `columns`.
+
+        Args:
+            builder: Converts expressions over the variables and the fixed elements.
+            points: The solutions, as an `islpy.Set` of values of variables and fixed elements.
+            body: The body.
+            columns: Further coordinates, as expressions over the variables.
+        """
         n = len(body.box)
         fixed_elements = [Range(n + t) for t in range(len(self.fixed_elements))]
         relation = islpy.Map.from_domain(points)
@@ -444,7 +460,8 @@ The key has the table and its rank.
 def one_apart(index: Sequence[Interval], values: Interval) -> Formula:
     """Return the family of tables with one element that differs from the others.
 
-    Its index and both values are parameters.
+    Its index and both values are parameters. `index` has the interval of the index in each
+    dimension, and `values` that of the elements.
     """
     rank = len(index)
     here = _is_at([Dim(j) - Runtime(j) for j in range(rank)])
@@ -453,24 +470,34 @@ def one_apart(index: Sequence[Interval], values: Interval) -> Formula:
 
 
 def rising(index: Sequence[Interval], values: Interval) -> Formula:
-    """Return the family of tables that count upwards by 1 in row-major order, from any start."""
+    """Return the family of tables that count upwards by 1 in row-major order, from any start.
+
+    `index` has the interval of the index in each dimension.
+    """
     return _number(index) + Runtime(0), (ANY,)
 
 
 def falling(index: Sequence[Interval], values: Interval) -> Formula:
-    """Return the family of tables that count downwards by 1 in row-major order, from any start."""
+    """Return the family of tables that count downwards by 1 in row-major order, from any start.
+
+    `index` has the interval of the index in each dimension.
+    """
     return Runtime(0) - _number(index), (ANY,)
 
 
 def diagonal(index: Sequence[Interval], values: Interval) -> Formula:
-    """Return the family of tables whose element is a parameter plus the sum of its coordinates."""
+    """Return the family of tables whose element is a parameter plus the sum of its coordinates.
+
+    `index` has the interval of the index in each dimension.
+    """
     return sum((Dim(j) for j in range(len(index))), Runtime(0)), (ANY,)
 
 
 def alternating(index: Sequence[Interval], values: Interval) -> Formula:
     """Return the family of two tables that alternate between the least and the greatest value.
 
-    The value is the least one where the sum of coordinates plus a parameter is even.
+    `index` has the interval of the index in each dimension, and `values` that of the elements. The
+    value is the least one where the sum of coordinates plus a parameter is even.
     """
     low, high = (values.lo, values.hi) if values.is_finite else (0, 1)
     total = sum((Dim(j) for j in range(len(index))), Runtime(0))
@@ -478,6 +505,10 @@ def alternating(index: Sequence[Interval], values: Interval) -> Formula:
 
 
 def _number(index: Sequence[Interval]) -> Expr:
+    """Return the row-major number of an element, over its index `Dim(0)`, `Dim(1)`, ….
+
+    `index` has the interval of the index in each dimension.
+    """
     number: Expr = ZERO
     for j, side in enumerate(index):
         number = number * (side.size if side.is_finite else 1) + Dim(j)
@@ -564,6 +595,15 @@ def _refutation(
     chosen: Mapping[_Key, Formula],
     listed: Mapping[Hashable, Sequence[tuple[tuple[int, ...], int]]],
 ) -> Refutation | None:
+    """Return a point that is only in the first union, for tables of the chosen families, or `None`.
+
+    Args:
+        first: The union that may have more points.
+        second: The other union.
+        tables: For each table, the intervals of the index and of the values that are read.
+        chosen: The family of each table.
+        listed: The listed entries of each table, for the result.
+    """
     formulas: dict[_Key, Expr] = {}
     boxes: list[Interval] = []
     for key, (element, parameters) in chosen.items():
@@ -588,6 +628,7 @@ def _refutation(
 
 
 def _tables(bodies: Sequence[Body]) -> _Tables:
+    """Return, for each table that the bodies read, the intervals of the index and of the values."""
     found: dict[_Key, tuple[list[Interval], Interval]] = {}
     for body in bodies:
         box: dict[Var, Interval] = {Range(i): side for i, side in enumerate(body.box)}
@@ -603,8 +644,11 @@ def _tables(bodies: Sequence[Body]) -> _Tables:
 def _with_formulas(body: Body, formulas: Mapping[_Key, Expr], boxes: Sequence[Interval]) -> Body:
     """Return the body with each read replaced by a formula.
 
-    The parameters of the formulas, with the intervals `boxes`, become further coordinates of the
-    point.
+    Args:
+        body: The body.
+        formulas: The element of each table, over its index `Dim(j)` and parameters `Runtime(i)`.
+        boxes: The interval of each parameter. The parameters become further coordinates of the
+            point.
     """
     n = len(body.box)
     parameters = [Range(n + i) for i in range(len(boxes))]

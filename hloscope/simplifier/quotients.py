@@ -65,6 +65,8 @@ coefficient. EXTREMUM: the only term is a min or max.
 def features(num: Expr, den: int, reduce_all: bool) -> int:
     """Return a bit mask of the features (see `FAR`) that the numerator of `num // den` has.
 
+    With `reduce_all`, a coefficient between half of `den` and `den` counts as `OUTSIDE` too.
+
     >>> from hloscope.affine import Dim
     >>> features(Dim(0) * 4 + Dim(1), 12, False) == FACTOR
     True
@@ -142,9 +144,9 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
 
 
 def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
-    """Apply `value_is_known_after_residues` to a numerator with quotients.
+    """Return the result of `value_is_known_after_residues` for a numerator with quotients.
 
-    The result is `None` if it does not hold.
+    The result is `None` if the law does not apply.
     """
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     half = (den - 1) // 2
@@ -182,6 +184,7 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def _quotients_last(term: tuple[Expr, int]) -> int:
+    """Return a sort key that puts terms with a quotient behind others, by ascending divisor."""
     return term[0].by
 
 
@@ -533,6 +536,10 @@ def _divides(x: Expr, den: Expr) -> tuple[list[tuple[Expr, int]], Expr]:
 
 
 def _factors(e: Expr) -> tuple[tuple[Expr, ...], int]:
+    """Return the factors of an expression and its constant coefficient.
+
+    A sum of several terms is a single factor.
+    """
     terms, const = as_sum(e)
     if len(terms) == 1 and not const:
         t, c = terms[0]

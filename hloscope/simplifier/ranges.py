@@ -142,6 +142,7 @@ class Ranges:
         return lo, hi
 
     def _find_bounds(self, e: Expr) -> Ends:
+        """Return the result of `bounds` without the memo."""
         kind = type(e)
         if kind is Const:
             return e.value, e.value  # type: ignore[union-attr]
@@ -157,10 +158,12 @@ class Ranges:
         return self.bounds_of_printed(e)
 
     def _with_fact(self, e: Expr, lo: int, hi: int) -> Ends:
+        """Return the bounds `(lo, hi)` of `e`, tightened by the stored fact about `e`, if any."""
         fact = self.known.get(e)
         return (lo, hi) if fact is None else (max(lo, fact[0]), min(hi, fact[1]))
 
     def _bounds_of_sum(self, e: Sum) -> Ends:
+        """Return bounds of a flat sum: the intersection of those that several methods give."""
         terms, const = e.terms, e.const
         lo, hi = self.bounds_of_terms(terms, const)
         # Each of the three bounds is valid, so their intersection is: term by term, from the
@@ -339,6 +342,7 @@ class Ranges:
         return found
 
     def _find_shown(self, e: Expr) -> Ends:
+        """Return the result of `bounds_of_printed` without the memo."""
         kind = type(e)
         if kind is Const:
             return e.value, e.value  # type: ignore[union-attr]
@@ -410,6 +414,7 @@ class Ranges:
                     self._learn_term(t, -((low - hi) // c), (lo - high) // c)
 
     def _learn_term(self, t: Expr, lo: int, hi: int) -> None:
+        """Store that the variable or quotient `t` lies in `[lo, hi]`; ignore other expressions."""
         if type(t) in VARIABLES:
             low, high = self.box.get(t, (-HUGE, HUGE))
             self.box[t] = max(lo, low), min(hi, high)

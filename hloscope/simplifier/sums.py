@@ -117,6 +117,18 @@ def _replace_shifts(
     e: Sum, base: Expr, d: int, step: int, n: int, family: list[tuple[int, Expr, int]],
     engine: Context,
 ) -> Expr | None:  # fmt: skip
+    """Return `e` with all `n` shifts of a quotient replaced by one quotient, or `None`.
+
+    Args:
+        e: The sum.
+        base: The numerator of the quotients without its constant.
+        d: The divisor of the quotients.
+        step: The difference between the constants of consecutive shifts, and the new divisor.
+        n: Number of shifts.
+        family: Quotients of `e` with this numerator and divisor, as triples: the constant of the
+            numerator, the quotient, and its coefficient in `e`.
+        engine: The engine that simplifies the new quotient.
+    """
     by_shift = {const: (t, c) for const, t, c in family}
     for first, _, _ in family:
         shifts = [by_shift.get(first + i * step) for i in range(n)]
@@ -220,19 +232,23 @@ PRINTED: Final = Rule("x - c * (x // c)", "x % c", "", best_form)
 
 
 def _quotients_last(term: tuple[Expr, int]) -> int:
+    """Return a sort key that puts terms with a quotient behind others."""
     return term[0].by
 
 
 def _take_remainders(
     floors: list[Expr], coeffs: dict[Expr, int], done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move remainders from `coeffs` to `done`, as many as there are.
+    """Move remainders from `coeffs` to `done`, as many as there are; change both in place.
 
-    Return the change of the sum's constant.
+    Return the change of the sum's constant. After each remainder the search starts again at the
+    first quotient. From `MANY_QUOTIENTS` quotients on it continues with the next one instead.
 
-    `coeffs` has the coefficient of each term of the sum. After each remainder the search starts
-    again at the first quotient. From `MANY_QUOTIENTS` quotients on it continues with the next one
-    instead.
+    Args:
+        floors: The quotients of the sum, in the order of the search.
+        coeffs: The coefficient of each term of the sum.
+        done: The terms of the printed form that are already found, with their coefficients.
+        engine: The engine of the domain.
     """
     if len(floors) == 1:
         found = _as_remainder(floors[0], coeffs, {}, engine)
@@ -278,8 +294,14 @@ def _as_remainder(
 ) -> tuple[int, int, Expr] | None:
     """Return `(m, k, inner)` of the best remainder `k * (inner % m)` that uses `f`, or `None`.
 
-    `inner` has the numerator of `f` over a smaller divisor, so that `k * (inner % m)` equals
-    `k * inner - k * m * f`. The result is `None` if every remainder would make the sum longer.
+    `inner` has the numerator of `f` over a smaller divisor, so that `k * (inner % m)` equals `k *
+    inner - k * m * f`. The result is `None` if every remainder would make the sum longer.
+
+    Args:
+        f: A quotient of the sum.
+        coeffs: The coefficient of each term of the sum.
+        by_divisor: The quotients of the sum, by divisor.
+        engine: The engine of the domain.
     """
     d = f.by
     coeff = coeffs[f]
@@ -315,7 +337,13 @@ def _take_wrapped(
     """Rewrite `c * ((s * x + y) // d) - c * k * (x // m)` as `c * ((s * (x % m) + y) // d)`.
 
     Both are equal if `s * m == k * d`. The result has no negative coefficient, and its digits stay
-    together. The rewritten terms move from `coeffs` to `done`.
+    together.
+
+    Args:
+        floors: The quotients of the sum.
+        coeffs: The coefficient of each term of the sum; the rewritten terms are removed.
+        done: The terms of the printed form, with their coefficients; the new ones are appended.
+        engine: The engine of the domain.
     """
     # Quotients `x // m` that stand alone, by numerator and by the ratio that `s * m == k * d`
     # fixes, so that each candidate is found without trying all pairs.
@@ -361,9 +389,10 @@ def _take_remainder(
     done: list[tuple[Expr, int]],
     engine: Context,
 ) -> int:
-    """Move `k * (inner % m)` from `coeffs` to `done`; return the change of the constant.
+    """Move `k * (inner % m)` from `coeffs` to `done`; return the change of the sum's constant.
 
-    `f` is the quotient of the remainder, see `_as_remainder`.
+    `coeffs` has the coefficient of each term of the sum, `done` the terms of the printed form. `f`
+    is the quotient of the remainder, see `_as_remainder`.
     """
     del coeffs[f]
     terms, const = (inner.terms, inner.const) if type(inner) is Sum else as_sum(inner)
@@ -419,7 +448,9 @@ def _take_quotient(
 ) -> int:
     """Move the term of the quotient `f` from `coeffs` to `done`; return the sum's new constant.
 
-    Terms of the sum move into the numerator where that makes it shorter.
+    `coeffs` has the coefficient of each term of the sum, `const` is its constant, and `done` has
+    the terms of the printed form. Terms of the sum move into the numerator where that makes it
+    shorter.
     """
     coeff = coeffs.pop(f)
     d = f.by

@@ -95,8 +95,8 @@ class Proof(Struct, frozen=True):
 
     Attributes:
         verdict: Proved, refuted or undecided.
-        counter_example: A pair that refutes the statement.
-        reason: Why it is undecided, or what is wrong.
+        counter_example: A pair that refutes the statement; `None` if there is none.
+        reason: Why the statement is undecided, or what refutes it.
         seconds: Elapsed wall time.
     """
 
