@@ -187,9 +187,10 @@ class Analysis(Flows):
     # --------------------------------------------------------------------------- a computation
 
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of a root leaf on the parameters; operands are parameter numbers.
+        """Return the dependences of leaf `leaf` of the root of `callee` on its parameters.
 
-        Runtime variables are read from instructions of the computation.
+        In the result, operands are parameter numbers. Runtime variables are read from instructions
+        of the computation.
         """
         key = "reads", self.structure_ids.number(callee), leaf
         known: Summary | None = self.results.get(key)
@@ -254,7 +255,10 @@ class Analysis(Flows):
         return tuple(flows)
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of the root's leaves on one leaf of a parameter."""
+        """Return the dependences of all leaves of the root of `callee` on one leaf of a parameter.
+
+        The leaf has number `leaf` in parameter number `parameter`.
+        """
         key = "writes", self.structure_ids.number(callee), parameter, leaf
         known: Summary | None = self.results.get(key)
         if known is None:
@@ -281,7 +285,8 @@ class Analysis(Flows):
     ) -> tuple[Flow, ...]:
         """Return the dependences of a leaf of the callee's root on operands of the caller `ins`.
 
-        Parameter `k` of the callee is operand `first + k` of the caller.
+        Parameter `k` of the callee is operand `first + k` of the caller. `leaf` is the number of
+        the leaf.
         """
         if mismatch := _mismatch(callee, ins, first):
             return tuple(unknown_flows(self, ins, mismatch))
@@ -293,7 +298,8 @@ class Analysis(Flows):
     ) -> tuple[Flow, ...]:
         """Return the dependences of the callee's result leaves on an operand of the caller `ins`.
 
-        Parameter `k` of the callee is operand `first + k` of the caller.
+        The operand's leaf is leaf `leaf` of parameter number `parameter` of the callee. Parameter
+        `k` is operand `first + k` of the caller.
         """
         if mismatch := _mismatch(callee, ins, first):
             unknown = self.interner.intern(Access.unknown(mismatch))
@@ -344,7 +350,7 @@ def _with_few_values(access: Access) -> Access:
 
 
 def _joined(first: Accesses, second: Accesses) -> Accesses:
-    """Return the union of two interned sets of accesses, without duplicates."""
+    """Return the union of two sets of interned accesses, without duplicates."""
     return tuple(dict.fromkeys((*first, *second)))
 
 
@@ -368,9 +374,9 @@ With more, each queried parameter has its own traversal to the users.
 MANY_PARAMETERS: Final = 256
 """Number of parameters above which the first query is computed for its parameter alone."""
 Reached: TypeAlias = dict[int, Accesses]
-"""The accesses to each output that depends on the start, by output number."""
+"""The accesses from one leaf of a parameter to each output that depends on it, by output number."""
 Table: TypeAlias = dict[tuple[int, int], Reached]
-"""The accesses to outputs, by parameter number and leaf."""
+"""The accesses to outputs, by the number of a parameter and of its leaf."""
 
 
 def reached_outputs(
@@ -402,7 +408,10 @@ def reached_outputs(
 
 
 def _to_users(about: Analysis, callee: Computation, start: Instruction, leaf: int) -> Reached:
-    """Return the accesses to each output, by one traversal from a parameter leaf to its users."""
+    """Return the accesses to each output, by one traversal from a parameter to its users.
+
+    The traversal begins at leaf `leaf` of the parameter `start`; `about` is the analysis.
+    """
     walk = AccessTraversal(about.interner, about.leaves)
     walk.begin(start, leaf)
     users = about.results.once(("users", callee), lambda: about.users(callee.instructions))
@@ -493,6 +502,12 @@ def _shortened(both: Access, access: Access, here: TensorType, there: TensorType
     `access` with the maps between positions and indices. It splits the position into digits and
     recombines them; with padded tiles no rule of the simplifier finds that these are all digits of
     the position.
+
+    Args:
+        both: The access between linear positions in memory.
+        access: The same access between logical indices.
+        here: Type of the tensor that the accesses start from.
+        there: Type of the tensor that they lead to.
     """
     same, m = access.map, both.map
     if same is None or m is None or same.results != first_dims(here.rank):

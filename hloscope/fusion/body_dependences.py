@@ -58,7 +58,7 @@ _rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
 
 
 class Numbers(Protocol):
-    """Interface that this module needs: flattening of types, and memoized results."""
+    """Interface of an analysis that this module needs: flattens types and memoizes results."""
 
     @property
     def results(self) -> Results:
@@ -193,15 +193,18 @@ def _operand_leaf(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] |
 
 
 def _operand(ins: Instruction, part: tuple[int, int] | None) -> Source | None:
-    """Return an operand of `ins`, given by (operand number, leaf), with the leaf; or `None`."""
+    """Return a leaf of an operand of `ins` as a pair (operand, leaf).
+
+    `part` has the number of the operand and of the leaf; the result is `None` if `part` is.
+    """
     return None if part is None else (ins.operands[part[0]], part[1])
 
 
 def _outside(ins: Instruction, callee: Computation, found: Source) -> Source | None:
     """Return the source of a callee's result as a value of the caller `ins`.
 
-    `found` is the source inside the callee. The result is `None` if that is computed, or a
-    parameter without an operand.
+    `found` is the source inside the callee. The result is `None` if the source is a value that the
+    callee computes, or a parameter without an operand.
     """
     source, leaf = found
     if not _is_in(callee, source):
@@ -295,7 +298,7 @@ def _row(flows: Iterable[Flow], first: Sequence[int]) -> _Row:
 
 
 def _is_sure(access: Access) -> bool:
-    """Does the access read an element for all values of runtime variables?
+    """Does the access read some element for all values of runtime variables?
 
     The result is `False` if that is not decided.
     """

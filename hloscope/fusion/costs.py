@@ -100,7 +100,8 @@ def elements_read(ins: Instruction) -> int:
 
 
 def _read_by_element(ins: Instruction) -> int:
-    """Return the number of elements of operand 0 that one element of output 0 reads.
+    """Return an upper bound of the number of elements of operand 0 that an element of output 0
+    reads.
 
     The result is 0 if a map is not known.
     """

@@ -114,14 +114,18 @@ class Flows(ABC):
 
     @abstractmethod
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of a leaf of the root; operands are parameter numbers.
+        """Return the dependences of leaf `leaf` of the root of `callee` on its parameters.
 
-        Runtime variables are read from instructions of the computation.
+        In the result, operands are parameter numbers. Runtime variables are read from instructions
+        of the computation.
         """
 
     @abstractmethod
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of the root's leaves on leaf `leaf` of parameter `parameter`."""
+        """Return the dependences of all leaves of the root of `callee` on one leaf of a parameter.
+
+        The leaf has number `leaf` in parameter number `parameter`.
+        """
 
     @abstractmethod
     def called(
@@ -129,7 +133,8 @@ class Flows(ABC):
     ) -> tuple[Flow, ...]:
         """Return the dependences of a leaf of the callee's root on operands of the caller `ins`.
 
-        Parameter `k` of the callee is operand `first + k` of the caller.
+        Parameter `k` of the callee is operand `first + k` of the caller. `leaf` is the number of
+        the leaf.
         """
 
     @abstractmethod
@@ -192,7 +197,10 @@ class Flows(ABC):
         return range(first, first + len(self.leaves(ins.type)))
 
     def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
-        """Return the accesses; in place of `None`, the identity access of leaf `leaf` of `type`."""
+        """Return the accesses; if they are `None`, return the identity access of a leaf.
+
+        The leaf has number `leaf` in a value of type `type`.
+        """
         return (self.interner.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
 
     # ---------------------------------------------------------------- what is read, and reached
@@ -408,7 +416,7 @@ class Flows(ABC):
     def _ruled(
         self, ins: Instruction, output: int, key: tuple[object, ...] | None
     ) -> tuple[Flow, ...]:
-        """Return the dependences of tensor `output` of the value that the op's rule gives.
+        """Return the dependences of tensor number `output` of the value, by the op's rule.
 
         They are stored under `key` unless it is `None`.
         """
@@ -426,7 +434,7 @@ class Flows(ABC):
         return found
 
     def _of_operand(self, ins: Instruction, k: int, accesses: Accesses) -> list[Flow]:
-        """Return the dependences on operand `k`, by leaf, from the accesses that a rule gives."""
+        """Return the dependences on each leaf of operand `k`, given the accesses of the op's rule."""
         operand = ins.operands[k].type
         leaves = self.leaves(operand)
         # `None` marks an unchanged value, so that traversals share whole sets of accesses instead

@@ -134,6 +134,7 @@ class Leaves:
         """Flattened types by `id`; `_Parts` holds the type, so that its `id` is not reused."""
 
     def _of(self, type: Type) -> _Parts:
+        """Return the memoized leaves of a type."""
         known = self._known.get(id(type))
         if known is None:
             known = self._known[id(type)] = _Parts.of(type)
@@ -201,6 +202,10 @@ class Leaves:
         )
 
     def _starts(self, types: Iterable[Type]) -> tuple[int, ...]:
+        """Return the position of each type's first leaf, then the number of all leaves.
+
+        Positions are in the concatenated leaves of all types.
+        """
         return tuple(accumulate([len(self.of(type)) for type in types], initial=0))
 
 
@@ -236,6 +241,7 @@ class Sizes:
         return self._results.once(("has sizes", ins), lambda: self._has_sizes(ins))
 
     def _has_sizes(self, ins: Instruction) -> bool:
+        """Return the result of `concern` without the memo."""
         has = self._leaves.has_sizes
         return any([has(ins.type), *[has(operand.type) for operand in ins.operands]])
 
@@ -315,12 +321,13 @@ class Sizes:
     def of_elements(
         self, ins: Instruction, tensor: int, answer: Sequence[Accesses]
     ) -> Iterator[Flow]:
-        """Yield the dependences of a tensor's elements on run-time sizes.
+        """Yield the dependences of the elements of a tensor of the value on run-time sizes.
 
         Args:
             ins: The instruction.
-            tensor: Number of the tensor.
-            answer: Accesses of the elements to the elements of each operand.
+            tensor: Number of the tensor in the value of the instruction.
+            answer: For each operand, the accesses from elements of the tensor to the operand's
+                elements.
         """
         unknown = [next((a for a in accesses if a.map is None), None) for accesses in answer]
         touched = [any(a.map is None or not a.map.is_known_empty for a in some) for some in answer]

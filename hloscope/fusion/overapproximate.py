@@ -219,7 +219,10 @@ def _is_inside_one(access: Access, known: ByFixedResults) -> bool:
 
 
 def _is_domain_of(around: IndexingMap, map: IndexingMap) -> bool:
-    """Do the dimension bounds of `around` contain those of `map`? Results are not compared."""
+    """Do the intervals of the dimensions of `around` contain those of `map`?
+
+    Results are not compared.
+    """
     for mine, theirs in zip(map.dims, around.dims, strict=True):
         if not theirs.interval.contains(mine.interval):
             return False
@@ -253,10 +256,11 @@ def with_runs(accesses: Sequence[Access]) -> list[Access]:
 
 
 def _run_of(access: Access, k: int) -> tuple[object, Interval] | None:
-    """Return a key of the access without the constant added in result `k`, and the constants.
+    """Return a pair that describes result `k` as a constant added to other terms, or `None`.
 
-    The constants are an interval. The result is `None` if result `k` is not a sum of dimensions and
-    a free range variable.
+    The first item is a key: the access without these constants. The second item is the interval of
+    the constants. The result is `None` if result `k` is not a sum of dimensions and a free range
+    variable.
     """
     map = access.map
     if map is None or map.constraints or map.runtime or access.replica is not None:
@@ -271,9 +275,11 @@ def _run_of(access: Access, k: int) -> tuple[object, Interval] | None:
 
 
 def _split(map: IndexingMap, k: int) -> tuple[IndexingMap, Expr, Interval] | None:
-    """Return a map's other results as a map, the dimensions in result `k`, and the added values.
+    """Return result `k` of a map in three items, or `None`.
 
-    The result is `None` if result `k` has another form.
+    They are a map with the other results; the terms of result `k` that are dimensions; and the
+    interval of the values added to these terms. The result is `None` if result `k` has another
+    form.
     """
     terms, const = as_sum(map.results[k])
     own = [(t, c) for t, c in terms if isinstance(t, Range)]
@@ -300,7 +306,8 @@ def _split(map: IndexingMap, k: int) -> tuple[IndexingMap, Expr, Interval] | Non
 def _joined_runs(some: list[tuple[Interval, Access]], k: int) -> Iterator[Access]:
     """Yield one access for each run of consecutive values added in result `k`.
 
-    `some` has the added values of each access.
+    `some` has pairs: the interval of the values that an access adds in result `k`, and the access.
+    It is sorted in place.
     """
     some.sort(key=lambda pair: (pair[0].lo, pair[0].hi))
     values, first = some[0]

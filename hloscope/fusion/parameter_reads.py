@@ -65,6 +65,7 @@ class ParameterReads:
         self._forget()
 
     def _forget(self) -> None:
+        """Drop all memoized results, and begin with empty tables."""
         self._tables = Tables(self._join, _is_plain, self._through)
         self._known: dict[Leaf, Table | None] = {}
         self._tensors: list[Leaf | None] = []
@@ -87,7 +88,10 @@ class ParameterReads:
         return {end: some.accesses for number, some in items if (end := ends[number]) is not None}
 
     def _of(self, ins: Instruction, leaf: int) -> Table | None:
-        """Return the table of the accesses of one leaf of a value."""
+        """Return the table of the accesses from one leaf of a value to parameters.
+
+        The result is `None` if there are none.
+        """
         if self._tables.size > MOST_MEMOIZED:
             self._forget()
         known = self._known
@@ -124,7 +128,7 @@ class ParameterReads:
         return isinstance(ins.op, Parameter) or ins in self._ends or ins not in self._inside
 
     def _itself(self, end: Leaf) -> Node:
-        """Return the table of a value that ends accesses: the identity under a new number."""
+        """Return the table of a value at which accesses end: the identity, under a new number."""
         number = len(self._tensors)
         tensor = self._analysis.tensor_of(end[0].type, end[1])
         self._tensors.append(None if tensor is None else (end[0], tensor))  # a size has no tensor
@@ -139,10 +143,14 @@ class ParameterReads:
         return tuple(composed(self._analysis.interner, first, then))
 
     def _join(self, type: Type, parts: Sequence[tuple[Accesses | None, Accesses]]) -> Accesses:
-        """Return the union of the compositions of pairs (accesses, accesses) to one value.
+        """Return the union of the compositions of pairs of accesses.
 
-        Contained accesses are removed if there are more than `MANY`, or any has constraints. `type`
-        is the type of the value.
+        Contained accesses are removed if there are more than `MANY`, or any has constraints.
+
+        Args:
+            type: Type of the value that all accesses lead to.
+            parts: Pairs of accesses that are applied in sequence; `None` as the first is the
+                identity.
         """
         interner = self._analysis.interner
         found: AccessSet = {}
@@ -384,7 +392,8 @@ class Tables:
     def _joined_now(self, flows: Sequence[tuple[Accesses | None, Node | None]]) -> Node | None:
         """Return the union of tables, each composed with the accesses that lead to it.
 
-        It is `None` if nothing is read.
+        Each item of `flows` is a pair: accesses (`None` is the identity), and a table. The result
+        is `None` if no table has an entry.
         """
         height = max([table.height for _, table in flows if table is not None], default=0)
         found = self._all(
@@ -396,6 +405,7 @@ class Tables:
     def _all(self, flows: list[tuple[Accesses | None, Part]]) -> Part:
         """Return the union of several children of equal height, each composed with its accesses.
 
+        Each item of `flows` is a pair: accesses to a value (`None` is the identity), and a child.
         The recursion is at most as deep as the height.
         """
         flows = list(dict.fromkeys(flows))

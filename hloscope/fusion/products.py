@@ -44,6 +44,9 @@ def multiplications(ins: Instruction) -> int | None:
 
 
 def _multiplications(ins: Instruction) -> int | None:
+    """Return the result of `multiplications`, but raise an error if settings or sizes are not
+    known.
+    """
     op = ins.op
     match op:
         case DotGeneral(dimensions=dimensions) | ScaledDot(dimensions=dimensions):
@@ -85,7 +88,10 @@ def _multiplications(ins: Instruction) -> int | None:
 
 
 def _contraction(ins: Instruction, dimensions: DotDimensions) -> int:
-    """Return the number of result elements times the contracted sizes of operand 0."""
+    """Return the multiply-adds of a dot: the number of result elements times the contracted sizes.
+
+    `dimensions` has the contracted dimensions of operand 0.
+    """
     lhs = _sizes(ins.operands[0])
     return prod(_result_sizes(ins)) * prod([lhs[d] for d in dimensions.lhs_contracting])
 
@@ -190,10 +196,12 @@ def _floor_sum(n: int, m: int, a: int, b: int) -> int:
 
 
 def _sizes(ins: Instruction) -> Dims:
+    """Return the sizes of the value of `ins`; dynamic ones count with bounds."""
     return _known_sizes(ins.type)
 
 
 def _result_sizes(ins: Instruction) -> Dims:
+    """Return the sizes of the first array in the value of `ins`; dynamic ones count with bounds."""
     return _known_sizes(leaf_types(ins.type)[0])
 
 

@@ -106,7 +106,10 @@ def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:
 def _tensors(
     analysis: Analysis, ins: Instruction, leaves: Mapping[int, AccessSet]
 ) -> dict[int, Accesses]:
-    """Return the accesses by tensor number, without those to run-time sizes."""
+    """Return the accesses to a value by the number of its tensor, without those to run-time sizes.
+
+    `leaves` has the accesses by the number of the leaf.
+    """
     found = {}
     for leaf, accesses in sorted(leaves.items()):
         tensor = analysis.tensor_of(ins.type, leaf)
@@ -132,7 +135,7 @@ def epilogue(
 
 
 def _is_open(analysis: Analysis, ins: Instruction) -> bool:
-    """Is the instruction a fusion or call whose instructions can be listed?"""
+    """Is the instruction a fusion or call whose inner instructions can be listed?"""
     return (
         isinstance(ins.op, Fusion | Call) and bool(ins.calls) and analysis.has_consistent_sizes(ins)
     )

@@ -247,7 +247,8 @@ RECURSIVE: Final = "a function that calls itself"
 def computed_ahead(results: Results, question: str, computation: Computation) -> list[Computation]:
     """Return the called computations to analyse before a computation, inner ones first.
 
-    `question` names the analysis. Each computation is returned only once per question.
+    `question` names the analysis, as in a key of `results`. Each computation is returned only once
+    per question.
     """
     if not any([called.callees for called in computation.callees]):
         return []
@@ -273,9 +274,9 @@ def depth(results: Results, computation: Computation) -> int:
 
 
 def _called(results: Results, question: str, computation: Computation) -> list[Computation]:
-    """Return `computation` and all that it calls, callees first.
+    """Return `computation` and all that it calls, directly or indirectly, callees first.
 
-    Computations that have a result for `question` are left out.
+    Computations that have an entry for `question` in `results` are left out.
     """
 
     def missing(computations: Iterable[Computation]) -> list[Computation]:

@@ -147,7 +147,7 @@ def tuple_reads(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Fl
 
 @writes(Tuple, OptimizationBarrier, Return)
 def tuple_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterator[Flow]:
-    """Yield the leaf of the value that equals an operand leaf; the inverse of `tuple_reads`."""
+    """Yield the leaf of the value that equals leaf `leaf` of operand number `operand`."""
     yield Flow(operand, at.starts(ins)[operand] + leaf, None)
 
 
@@ -354,7 +354,7 @@ def update_writes(
 ) -> Iterator[Flow]:
     """Yield the dependences of an asynchronous update's leaves on an operand leaf.
 
-    They are the inverse of `update_reads`.
+    The value is that of operand 0. What depends on later operands is unknown.
     """
     mine, before = _operand_leaves(at, ins), _operand_leaves(at, ins.operands[0])
     count = len(at.leaves(ins.type))

@@ -302,7 +302,10 @@ class AccessTraversal:
         self.add(ins, leaf, {self._interner.identity(self._leaves(ins.type)[leaf]): None})
 
     def add(self, ins: Instruction, leaf: int, accesses: AccessSet) -> bool:
-        """Record accesses to a leaf of a value; return whether the value was not found before."""
+        """Record accesses to a leaf of a value; return whether the value was not found before.
+
+        If there are too many accesses to the leaf, fewer ones that cover them are stored.
+        """
         leaves = self.found.get(ins)
         if leaves is None:
             self.found[ins] = {leaf: accesses}
@@ -486,10 +489,10 @@ class Users:
                     self._of_leaf.setdefault((ins.operands[0], leaf), []).append((at, 0))
 
     def value(self, ins: Instruction, number: int) -> tuple[int | Instruction, Instruction]:
-        """Return an operand or captured value of `ins`, preceded by what identifies it.
+        """Return a pair: what identifies an operand or captured value of `ins`, and the value.
 
-        Operands are numbered first, then captured values. An operand is identified by its number, a
-        captured value by itself.
+        `number` counts operands first, then captured values. An operand is identified by its
+        number, a captured value by itself.
         """
         if number < len(ins.operands):
             return number, ins.operands[number]

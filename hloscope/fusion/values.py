@@ -73,8 +73,12 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
 def may_be_known(ins: Instruction, known: dict[Instruction, bool], depth: int = 0) -> bool:
     """May the value be computed from constants and iotas?
 
-    `False` means that it is not. `known` has the results of other values and is extended. `depth`
-    is the number of users that were traced before.
+    `False` means that it is not.
+
+    Args:
+        ins: The instruction whose value it is.
+        known: Results for other instructions; the new ones are added.
+        depth: Number of steps from the first value that was asked for to this one, its producer.
     """
     found = known.get(ins)
     if found is None:
@@ -83,7 +87,10 @@ def may_be_known(ins: Instruction, known: dict[Instruction, bool], depth: int = 
 
 
 def _has_known_operands(ins: Instruction, memo: dict[Instruction, bool], depth: int) -> bool:
-    """Return the result of `may_be_known` without the memo, from the operands."""
+    """Return the result of `may_be_known` without the memo, from the operands.
+
+    `memo` has the results for other instructions, and `depth` is that of the operands.
+    """
     op = ins.op
     if isinstance(op, Constant | Iota):
         return True
@@ -109,7 +116,10 @@ def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:
 
 
 def _conditions(map: IndexingMap, new: Mapping[Var, Expr]) -> list[Constraint]:
-    """Return the intervals of the runtime variables in `new` that restrict the map."""
+    """Return the intervals of the runtime variables in `new` that can leave their interval.
+
+    The map holds only for some of the values of such a variable.
+    """
     variables = [(Runtime(i), v) for i, v in enumerate(map.runtime)]
     return [(rt, v.interval) for rt, v in variables if rt in new and v.is_condition]
 
@@ -145,7 +155,11 @@ class Values:
         self._known: dict[tuple[Instruction, Index], Expr | None] = {}
 
     def of(self, ins: Instruction, index: Index, depth: int = 0) -> Expr | None:
-        """Return the element of `ins` at `index`; `None` if it is not known as one expression."""
+        """Return the element of `ins` at `index`; `None` if it is not known as one expression.
+
+        `depth` is the number of steps from the first value that was asked for to this one, its
+        producer. From `MAX_DEPTH` on the value counts as unknown.
+        """
         key = (ins, index)
         if key not in self._known:
             value = self._of(ins, index, depth) if depth < MAX_DEPTH else None
@@ -185,12 +199,15 @@ class Values:
                 return None
 
     def _operand(self, operand: Instruction, index: Index, depth: int) -> Expr | None:
-        """Return an operand's element for an index of an element-wise op; scalars have no index."""
+        """Return an operand's element for an index of an element-wise op; scalars have no index.
+
+        `depth` is as in `of`.
+        """
         is_scalar = isinstance(operand.type, TensorType) and not operand.type.sizes
         return self.of(operand, () if is_scalar else index, depth)
 
     def _moved(self, ins: Instruction, index: Index, depth: int) -> Expr | None:
-        """Return the element of an op that only moves elements, or `None`.
+        """Return the element at `index` of an op that only moves elements, or `None`.
 
         The result is `None` if the index that it reads is not known as one expression.
         """
@@ -210,9 +227,14 @@ class Values:
         return None
 
     def _holds(self, map: IndexingMap, index: Index, at: dict[Var, Expr]) -> bool | None:
-        """Is every index in the domain of the map?
+        """Do all values of the index lie in the domain of the map?
 
-        The result is `False` if no index is, and `None` if only some are or it is undecided.
+        The result is `False` if none does, and `None` if only some do or it is undecided.
+
+        Args:
+            map: The map, from indices to elements.
+            index: The index, as expressions in the variables of this object's domain.
+            at: The expression for each variable of the map.
         """
         conditions = [(e, v.interval) for e, v in zip(index, map.dims, strict=True)]
         conditions += substituted_constraints(map.constraints, at)
@@ -226,7 +248,10 @@ class Values:
         return found
 
     def _select(self, known: Sequence[Expr | None]) -> Expr | None:
-        """Return the value of a `select` with a constant condition or equal branches, or `None`."""
+        """Return the value of a `select` with a constant condition or equal branches, or `None`.
+
+        `known` has the values of the three operands; `None` for an unknown one.
+        """
         condition, on_true, on_false = known
         match condition:
             case Const(value):
@@ -235,7 +260,11 @@ class Values:
                 return on_true if on_true is on_false else None
 
     def _compare(self, direction: str, known: Sequence[Expr | None]) -> Expr | None:
-        """Return 1 or 0 if bounds of the difference decide the comparison, else `None`."""
+        """Return 1 or 0 if bounds of the difference decide the comparison, else `None`.
+
+        `direction` is that of HLO, such as `LT`. `known` has both operands; `None` for an unknown
+        one.
+        """
         left, right = known
         if left is None or right is None:
             return None
