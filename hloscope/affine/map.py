@@ -383,7 +383,7 @@ def evaluate_array(e: Expr, at: Mapping[Var, ArrayLike]) -> Ints:
 def _largest_value(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
     """Return an upper bound of the absolute values of all nodes and of their partial sums.
 
-    `nodes` has operands before their users.
+    `nodes` has operands before their users, and `given` the values of the variables.
 
     Raises:
         ValueError: A variable has no values in `given`.
@@ -422,9 +422,10 @@ def _largest_value(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
 def _sum_modulo_word(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
     """Return the values of a sum of int64 terms, even if its partial sums exceed int64.
 
-    The result is `None` if the last node is not a sum, or if the sum or its terms may not fit into
-    int64. Sums modulo 2**64 are right if the true ones are within int64. Floats decide that: their
-    error is below 2**60 where no partial sum passes 2**100.
+    `nodes` has operands before their users; the sum is the last node. `given` has the values of the
+    variables. The result is `None` if the last node is not a sum, or if the sum or its terms may
+    not fit into int64. Sums modulo 2**64 are right if the true ones are within int64. Floats decide
+    that: their error is below 2**60 where no partial sum passes 2**100.
     """
     # `nodes` is in postorder, so the last node is the whole expression.
     *inside, last = nodes

@@ -167,7 +167,7 @@ def _written(e: Expr, names: Mapping[Var, str], symbols: dict[type[Node], str]) 
 def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
     """Return the text of a compound expression as a list of strings and its operands, in order.
 
-    `symbols` has the text of each operator.
+    `symbols` has the text of each operator, by the class of the node.
     """
     match x:
         case Sum():

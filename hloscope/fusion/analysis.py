@@ -470,6 +470,11 @@ def physical(accesses: Accesses, here: Type, there: Type) -> Accesses:
 def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
     """Return the accesses between linear positions in memory, counted in elements.
 
+    Args:
+        accesses: From logical indices of one tensor to logical indices of another.
+        here: Type of the tensor that the accesses start from.
+        there: Type of the tensor that they lead to.
+
     >>> from hloscope.hlo_parser.types import parse_type
     >>> column = parse_type("f32[4,8]{0,1}")
     >>> same = (Access(IndexingMap.identity((4, 8))),)

@@ -100,8 +100,7 @@ def elements_read(ins: Instruction) -> int:
 
 
 def _read_by_element(ins: Instruction) -> int:
-    """Return an upper bound of the number of elements of operand 0 that an element of output 0
-    reads.
+    """Return how many elements of operand 0 one element of output 0 reads, as an upper bound.
 
     The result is 0 if a map is not known.
     """

@@ -434,7 +434,7 @@ class Flows(ABC):
         return found
 
     def _of_operand(self, ins: Instruction, k: int, accesses: Accesses) -> list[Flow]:
-        """Return the dependences on each leaf of operand `k`, given the accesses of the op's rule."""
+        """Return the dependences on each leaf of operand `k`, given the op rule's accesses."""
         operand = ins.operands[k].type
         leaves = self.leaves(operand)
         # `None` marks an unchanged value, so that traversals share whole sets of accesses instead

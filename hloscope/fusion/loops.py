@@ -181,9 +181,7 @@ class Closure:
         return found
 
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
-        """Return the accesses in `found` with precision `OVER`, and `REASON` added to their
-        reasons.
-        """
+        """Return the accesses in `found` with precision `OVER`, and with `REASON`."""
         return self._at.interner.intern_all([_over_iterations(access) for access in found])
 
 

@@ -207,7 +207,10 @@ def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr]
 
 
 def _is_inside_one(access: Access, known: ByFixedResults) -> bool:
-    """Is the access contained in one of the accesses of `known`?"""
+    """Is the access contained in one of the accesses of `known`?
+
+    Only maps whose results are fixed or complete dimensions are recognised, see `ByFixedResults`.
+    """
     map = access.map
     if map is None or access.replica is not None:
         return False

@@ -124,7 +124,7 @@ class ParameterReads:
         return known[ins, leaf]
 
     def _is_end(self, ins: Instruction) -> bool:
-        """Is the value a parameter, one of the given ends, or outside the computation?"""
+        """Is the value a parameter, one of the constructor's `ends`, or outside the computation?"""
         return isinstance(ins.op, Parameter) or ins in self._ends or ins not in self._inside
 
     def _itself(self, end: Leaf) -> Node:

@@ -44,9 +44,7 @@ def multiplications(ins: Instruction) -> int | None:
 
 
 def _multiplications(ins: Instruction) -> int | None:
-    """Return the result of `multiplications`, but raise an error if settings or sizes are not
-    known.
-    """
+    """Return the result of `multiplications`, but raise an error for unknown settings or sizes."""
     op = ins.op
     match op:
         case DotGeneral(dimensions=dimensions) | ScaledDot(dimensions=dimensions):

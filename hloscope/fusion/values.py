@@ -49,7 +49,9 @@ MOVES: Final[frozenset[type[Op]]] = frozenset([*_MOVES, ELEMENTWISE["copy"]])
 
 
 def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
-    """Return the map with runtime variables replaced whose value is known before a run.
+    """Return the map with each runtime variable whose value is known replaced by the value.
+
+    A value is known if it is computed from constants and iotas.
 
     Args:
         map: A map of an instruction.
@@ -104,9 +106,10 @@ def _has_known_operands(ins: Instruction, memo: dict[Instruction, bool], depth: 
 
 
 def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:
-    """Return the value clamped to `valid`.
+    """Return the value clamped to the interval `valid`.
 
-    A bound that the value's `bounds` do not exceed adds no term.
+    `bounds` is an interval that contains the value. Where it does not exceed an end of `valid`, no
+    term for that end is added.
     """
     if valid.contains(bounds):
         return value

@@ -110,7 +110,7 @@ def joined(access: Access) -> IndexingMap:
 
 
 def with_joined(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
-    """Return the access whose joined map is `both`; the inverse of `joined`.
+    """Return the access whose joined map (see `joined`) is `both`.
 
     Args:
         access: Gives precision and reason.
@@ -187,11 +187,11 @@ def shortest(access: Access) -> Access:
 
 
 def joined_after(access: Access, steps: Route, bounds: Sequence[Interval]) -> IndexingMap:
-    """Return the joined map of an access that starts on the device at the end of the route `steps`.
+    """Return the map of an access that starts on the device at the end of the route `steps`.
 
-    The map's dimensions are the index, and the positions of the steps with the intervals `bounds`.
-    Runtime variables are read on that device. The results are the accessed index, the positions of
-    the steps, and the access's own positions.
+    It is a joined map (see `joined`). Its dimensions are the index, and the positions of the steps
+    with the intervals `bounds`. Runtime variables are read on that device. The results are the
+    accessed index, the positions of the steps, and the access's own positions.
     """
     both = joined(access)
     if not steps:
@@ -253,7 +253,7 @@ def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
 
 
 def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[IndexingMap, Route]:
-    """Return the joined map of two accesses in sequence, and the route of both.
+    """Return the joined map (see `joined`) of two accesses in sequence, and the route of both.
 
     Args:
         first: The access that is applied first.
@@ -285,9 +285,10 @@ def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[Ind
 
 
 def _compose_forward(first: Access, second: Access) -> IndexingMap:
-    """Return the joined map of two accesses in sequence that lead from operands to users.
+    """Return the joined map (see `joined`) of two accesses that lead from operands to users.
 
-    The position in the group of the first depends on the positions of the second.
+    `second` is applied to the elements that `first` reaches. The position in the group of the first
+    depends on the positions of the second.
     """
     assert first.map is not None
     assert second.map is not None
@@ -315,7 +316,10 @@ def _compose_forward(first: Access, second: Access) -> IndexingMap:
 
 
 def _with_positions(m: IndexingMap, start: int, ends: tuple[Expr, ...]) -> IndexingMap:
-    """Return the map with its dimensions from number `start` on replaced by `ends`."""
+    """Return the map with its dimensions from number `start` on replaced by `ends`.
+
+    `ends` has one expression for each of these dimensions.
+    """
     gone = [Dim(start + k) for k in range(len(ends))]
     inside = [(e, v.interval) for e, v in zip(ends, m.dims[start:], strict=True)]
     held = m.with_(constraints=(*m.constraints, *inside))
@@ -515,7 +519,7 @@ def _keeps_together(step: Groups, groups: Groups) -> bool:
 
 
 def _on_different_axes(one: Groups, other: Groups) -> bool:
-    """Return whether one of the steps moves between replicas and the other between partitions."""
+    """Does one of the arguments group replicas and the other one partitions?"""
     return {one.axis, other.axis} == {Axis.REPLICA, Axis.PARTITION}
 
 
@@ -576,7 +580,7 @@ def _is_all(groups: Groups) -> bool:
 
 
 def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
-    """Return, for each group of `last`, the positions of its members in their groups of `groups`.
+    """Return, for each group of `last`, the positions of its members in the groups of `groups`.
 
     The result is `None` if the groups are not written, or some member is in no group of `groups`.
     """
@@ -592,10 +596,13 @@ def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
 
 
 def _entry_expression(columns: tuple[Dims, ...], index: Expr) -> Expr | None:
-    """Return an expression for entry `index` of a column of numbers; `None` if there is none.
+    """Return number `index` of a list of numbers as an affine expression, remainder or quotient.
 
-    All columns must agree as far as they go. The expression is affine, a remainder or a quotient of
-    `index`.
+    The result is `None` if the numbers have no such form, or the columns disagree.
+
+    Args:
+        columns: Lists of numbers. The shorter ones must be beginnings of the longest one.
+        index: The position in the list, as an expression.
     """
     column = max(columns, key=len)
     if any(other != column[: len(other)] for other in columns):

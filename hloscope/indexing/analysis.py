@@ -89,9 +89,9 @@ def input_to_output(
     Args:
         ins: The instruction.
         operand: Number of the operand; for a tuple, `Access.leaf` is the number of the array.
-        tight: As for `output_to_input`.
-        reader: As for `output_to_input`.
-        counts: As for `output_to_input`.
+        tight: Leave out elements that are read without effect, as in `output_to_input`.
+        reader: Function that returns the dependences of the called computations of an instruction.
+        counts: Replicas and partitions of the program, for collectives without groups.
 
     Raises:
         ValueError: There is no such operand.
@@ -114,6 +114,18 @@ def _apply_rule(
     reader: Reader,
     counts: DeviceCounts,
 ) -> tuple[Accesses, ...]:
+    """Return the accesses of an instruction by the rule of its op.
+
+    They are unknown if the op has no rule or the rule fails.
+
+    Args:
+        direction: The direction of the rule.
+        ins: The instruction.
+        number: Number of the output or operand that the accesses start from.
+        answers: Number of items of the result: one for each operand or output on the other side.
+        reader: Function that returns the dependences of the called computations.
+        counts: Replicas and partitions of the program.
+    """
     entry = lookup(direction, type(ins.op))
     if entry is None or entry.rule is None:
         reason = entry.reason if entry else f"no rule for `{ins.op.name}`"
@@ -140,10 +152,12 @@ def _apply_rule(
 
 
 def instances(ins: Instruction, output: int, reader: Reader) -> tuple[Instances, ...]:
-    """Return the accesses from an output element to values inside the called computations.
+    """Return the accesses from an output element to results of the called computations.
 
-    They lead on to values that a computation reads without having them as parameters. Without a
-    rule, every value of a called computation is accessed in an unknown way.
+    Through them, an output depends on values that a computation captures from outside. Without a
+    rule for the op, every leaf of a called computation's root is accessed in an unknown way.
+    `output` is the number of the output; `reader` returns the dependences of the called
+    computations.
     """
     found = body_reads_of(type(ins.op))
     try:

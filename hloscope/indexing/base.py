@@ -401,6 +401,10 @@ def _canonical(
 
 
 def _narrowed(old: tuple[V, ...], kind: type[Var], bounds: dict[Var, Interval]) -> tuple[V, ...]:
+    """Return the variables `old`, with their intervals intersected with those in `bounds`.
+
+    `kind` is the class of the variables in `bounds`, which also has variables of other classes.
+    """
     new = list(old)
     for at, interval in bounds.items():
         if type(at) is kind:

@@ -65,13 +65,19 @@ OPEN: Final = "it is proved for no and refuted by no values that were tried"
 
 
 def subset(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Prove that every (index, result) pair of `first` is in `second`, for all runtime values."""
+    """Prove that every (index, result) pair of `first` is in `second`, for all runtime values.
+
+    `budget` limits the number of isl's steps.
+    """
     a, b, n = _bodies_of_both(first, second)
     return _timed(lambda: _included(StatementSets([*a, *b]), a, b, n, budget))
 
 
 def equal(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Prove that two unions of maps are the same relation, for all runtime values."""
+    """Prove that two unions of maps are the same relation, for all runtime values.
+
+    `budget` limits the number of isl's steps.
+    """
     a, b, n = _bodies_of_both(first, second)
     return _timed(lambda: _same(a, b, n, budget))
 
@@ -79,6 +85,11 @@ def equal(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> P
 def _bodies_of_both(
     first: Sequence[MapBase], second: Sequence[MapBase]
 ) -> tuple[list[Body], list[Body], int]:
+    """Return two unions of maps as sets of points (index, result), and the number of dimensions.
+
+    Raises:
+        ValueError: The maps differ in their numbers of dimensions or results.
+    """
     shapes = {(len(m.dims), len(m.results)) for m in (*first, *second)}
     if len(shapes) > 1:
         listed = ", ".join(f"{n} -> {k}" for n, k in sorted(shapes))
@@ -90,6 +101,8 @@ def _bodies_of_both(
 
 def inverse(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
     """Prove that the second union of maps is the inverse of the first, for all runtime values.
+
+    `budget` limits the number of isl's steps.
 
     Raises:
         ValueError: The numbers of dimensions and results do not allow it.
@@ -156,10 +169,11 @@ def composed(
 def _positions(
     first: Sequence[MapBase], second: Sequence[MapBase], whole: Sequence[MapBase]
 ) -> list[Hashable] | None:
-    """Return the identity of each runtime variable of `whole`, by its position in the composition.
+    """Return a key for each runtime variable of the composition `whole`, by its number there.
 
-    `compose` puts the variables of `second` before those of `first`. The result is `None` if the
-    numbers of variables do not agree, as some were merged, or if there are several maps.
+    The key says which variable of `first` or `second` it is. `compose` puts the variables of
+    `second` before those of `first`. The result is `None` if the numbers of variables do not agree,
+    as some were merged, or if there are several maps.
     """
     if not (len(first) == len(second) == len(whole) == 1):
         return None
@@ -191,7 +205,10 @@ def _composed_body(one: Body, other: Body, num_dims: int, middle: int) -> Body:
 
 
 def empty(maps: Sequence[MapBase], budget: int) -> Proof:
-    """Prove that the union of maps is empty for all runtime values."""
+    """Prove that the union of maps is empty for all runtime values.
+
+    `budget` limits the number of isl's steps.
+    """
     tables = Tables((maps, by_name))
     num_dims = len(maps[0].dims) if maps else 0
     return _timed(lambda: _no_point(_pairs(tables, maps), num_dims, budget))
@@ -200,7 +217,7 @@ def empty(maps: Sequence[MapBase], budget: int) -> Proof:
 def within(m: MapBase, expr: Expr, interval: Interval, budget: int) -> Proof:
     """Prove that the values of `expr` lie in the interval on the whole domain.
 
-    The proof is for all runtime values.
+    The proof is for all runtime values. `budget` limits the number of isl's steps.
     """
     tables = Tables(([m], by_name))
     # Its values outside of the interval must be impossible, on both sides.
@@ -213,7 +230,7 @@ def within(m: MapBase, expr: Expr, interval: Interval, budget: int) -> Proof:
 def tight_bounds(m: MapBase, expr: Expr, budget: int) -> Interval | None:
     """Return the smallest interval that contains all values of `expr`.
 
-    The result is `None` if isl does not decide.
+    The result is `None` if isl does not decide. `budget` limits the number of isl's steps.
     """
     body = Tables(([m], by_name)).body(m, [expr], by_name)
     try:
@@ -226,7 +243,7 @@ def tight_bounds(m: MapBase, expr: Expr, budget: int) -> Interval | None:
 def one_to_one(maps: Sequence[MapBase], budget: int, *, reverse: bool) -> Proof:
     """Prove that every result has one index; with `reverse`, that every index has one result.
 
-    The proof is for all runtime values.
+    The proof is for all runtime values. `budget` limits the number of isl's steps.
     """
     tables = Tables((maps, by_name))
     bodies = _pairs(tables, maps, swapped=reverse)
@@ -260,11 +277,15 @@ def _conflicting_pairs(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
 
 
 def onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof:
-    """Prove that the domain of the map is exactly `boxes[0]` and its range exactly `boxes[1]`."""
+    """Prove that the domain of the map is exactly `boxes[0]` and its range exactly `boxes[1]`.
+
+    Each box has an interval for each dimension. `budget` limits the number of isl's steps.
+    """
     return _timed(lambda: _onto(m, boxes, budget))
 
 
 def _onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof:
+    """Return the result of `onto`, without its elapsed time."""
     tables = Tables(([m], by_name))
     undecided: Proof | None = None
     for number, box in enumerate(boxes):
@@ -291,6 +312,7 @@ def _onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof
 
 
 def _box_body(box: Sequence[Interval]) -> Body:
+    """Return all points of a box as a `Body`."""
     return Body(tuple(box), (), tuple([Range(i) for i in range(len(box))]))
 
 
@@ -298,10 +320,15 @@ def _box_body(box: Sequence[Interval]) -> Body:
 
 
 def _pairs(tables: Tables, maps: Iterable[MapBase], *, swapped: bool = False) -> list[Body]:
+    """Return the set of points (index, result) of each map; (result, index) if `swapped`."""
     return [_body(tables, m, by_name, swapped=swapped) for m in maps]
 
 
 def _body(tables: Tables, m: MapBase, identity: Identity, *, swapped: bool = False) -> Body:
+    """Return the set of points (index, result) of a map; (result, index) if `swapped`.
+
+    `identity` returns the keys of runtime variables without origin.
+    """
     dims: list[Expr] = [Dim(i) for i in range(len(m.dims))]
     return tables.body(m, [*m.results, *dims] if swapped else [*dims, *m.results], identity)
 
@@ -346,6 +373,10 @@ def _origin(of_table: Hashable) -> Instruction | None:
 
 
 def _same(first: Sequence[Body], second: Sequence[Body], num_dims: int, budget: int) -> Proof:
+    """Prove that two unions of bodies are equal, by both inclusions.
+
+    `num_dims` is the number of coordinates of the index, which come first in a point.
+    """
     sets = StatementSets([*first, *second])
     there = _included(sets, first, second, num_dims, budget)
     if there.is_refuted:
@@ -358,6 +389,10 @@ def _same(first: Sequence[Body], second: Sequence[Body], num_dims: int, budget: 
 
 
 def _no_point(bodies: Sequence[Body], num_dims: int, budget: int) -> Proof:
+    """Prove that the union of the bodies is empty.
+
+    `num_dims` is the number of coordinates of the index, which come first in a point.
+    """
     try:
         with budgeted(budget):
             found = some_point(bodies)
@@ -373,6 +408,15 @@ def _included(
     num_dims: int,
     budget: int,
 ) -> Proof:
+    """Prove that the union of the bodies `first` lies in that of `second`, or refute it.
+
+    Args:
+        sets: The isl sets of all bodies.
+        first: The bodies that are to be included.
+        second: The bodies that are to include them.
+        num_dims: Number of coordinates of the index, which come first in a point.
+        budget: Limit of the number of isl's steps.
+    """
     start = perf_counter()
     reason, found = OPEN, None
     try:
@@ -398,6 +442,10 @@ def _included(
 
 
 def _example(witness: Witness, num_dims: int) -> CounterExample:
+    """Return a point and its table entries as a counter-example.
+
+    `num_dims` is the number of coordinates of the index, which come first in the point.
+    """
     held: dict[Hashable, list[tuple[tuple[int, ...], int]]] = {}
     for table, index, value in witness.entries:
         held.setdefault(table, []).append((index, value))
@@ -410,6 +458,10 @@ def _example(witness: Witness, num_dims: int) -> CounterExample:
 
 
 def _by_formulas(refutation: Refutation, num_dims: int) -> CounterExample:
+    """Return a refutation by tables as a counter-example.
+
+    `num_dims` is the number of coordinates of the index, which come first in the point.
+    """
     tables = []
     for known in refutation.tables:
         origin, rank = cast("tuple[Hashable, int]", known.table)
@@ -448,7 +500,7 @@ Variables with equal keys read the same table.
 
 
 def by_name(i: int, v: RuntimeVariable) -> Hashable:
-    """Return the identity of runtime variable `i` without origin: its name, else `i`."""
+    """Return the key of runtime variable `i`, which has no origin: its name, else `i`."""
     return v.name or i
 
 
@@ -495,7 +547,10 @@ class Tables:
                     self._values.setdefault(self.key(i, v, identity), set()).add(v.values)
 
     def key(self, i: int, v: RuntimeVariable, identity: Identity) -> Hashable:
-        """Return the key of the table that variable `i` reads: origin or identity, and rank."""
+        """Return the key of the table that runtime variable number `i`, `v`, reads.
+
+        It is a pair: the origin, or without one what `identity` returns; and the number of indices.
+        """
         return (identity(i, v) if v.source is None else v.source), len(v.arguments)
 
     def body(
@@ -504,7 +559,13 @@ class Tables:
         """Return the set of the values of `point` on the domain of the map, as a `Body`.
 
         All variables of the map become variables of the body. Runtime values are clamped when they
-        are read. `identity` identifies runtime variables without origin.
+        are read.
+
+        Args:
+            m: The map.
+            point: Expressions over the variables of the map.
+            identity: Function that returns the key of a runtime variable without origin.
+            constraints: Further constraints on the domain.
         """
         place: dict[Var, Expr] = {
             v: Const(side.lo) if side.is_point else Range(i)
@@ -538,7 +599,10 @@ class Tables:
     def _read(
         self, i: int, v: RuntimeVariable, identity: Identity, read_variable: Range
     ) -> tuple[Interval, Expr, Interval]:
-        """Return the value of runtime variable `i`; `read_variable` is its variable in the body.
+        """Return the value of runtime variable number `i`, `v`, as an expression.
+
+        `read_variable` is the variable of the body for the value in the table, before clamping.
+        `identity` returns the key of a runtime variable without origin.
 
         Returns:
             The interval of the table's value, the clamped value, and the interval of the clamped

@@ -111,7 +111,10 @@ def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = No
 
 
 def _results_by_dim(results: Sequence[Expr]) -> dict[Var, Expr]:
-    """Return the results of the first map, by the dimensions of the second that they replace."""
+    """Return the results of a map as values of the next map's dimensions.
+
+    Result `i` is the value of `Dim(i)`.
+    """
     return dict(zip(first_dims(len(results)), results, strict=True))
 
 
@@ -219,7 +222,7 @@ def is_deep(map: MapBase) -> bool:
 
 
 def compose_deep(first: M, second: M) -> M:
-    """Return the simplified composition of a deep map `first` and then `second`.
+    """Return the simplified composition of a deep map `first` (see `is_deep`) and then `second`.
 
     >>> from hloscope.indexing import IndexingMap
     >>> text = "(d0) -> (d0 / 5, d0 mod 5), domain: d0 in [0, 99]"
@@ -328,6 +331,7 @@ def _inner_parts(e: Expr) -> list[Expr]:
 
 
 def _numerator(t: Expr) -> Expr | None:
+    """Return the numerator of a division or remainder by a constant; `None` for others."""
     return t.num if isinstance(t, FloorDiv | Mod | CeilDiv) and type(t.den) is Const else None
 
 
@@ -356,9 +360,9 @@ class _Bounds:
         return bounds_knowing(self._known, roots, self._box, self._by_facts)
 
     def _by_facts(self, e: Sum, found: Interval) -> Interval:
-        """Tighten the interval `found` of a sum that has all terms of a constraint.
+        """Return the interval `found` of a sum, tightened by constraints on some of its terms.
 
-        The sum may have other terms too.
+        A constraint applies if the sum has all its terms; the sum may have other terms too.
         """
         coefficients = dict(e.terms)
         for fact, interval in self._facts.items():

@@ -61,6 +61,8 @@ MAX_VALUES: Final = 64
 def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
     """Return the number of different results of all maps together, over their whole domains.
 
+    `budget` limits the number of isl's steps.
+
     Raises:
         UnsupportedError: The number is undecided, or depends on values read at run time. The
             message states why, or the bounds.
@@ -81,7 +83,9 @@ def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
 
 
 def card_bounds(maps: Sequence[M], *, budget: int = BUDGET) -> tuple[int, int]:
-    """Return a lower and an upper bound of the number of results, for all runtime values.
+    """Return a lower and an upper bound of the number of different results of all maps together.
+
+    They hold for all runtime values. `budget` limits the number of isl's steps.
 
     Raises:
         UnsupportedError: The number is infinite.
@@ -306,6 +310,10 @@ def _lower_bound(m: M, budget: int) -> int:
 
 
 def _sample_value(side: Interval, end: int) -> int:
+    """Return an integer of an interval: the smallest one, the middle or the largest one.
+
+    `end` is 0, 1 or 2 for these.
+    """
     return (side.lo, (side.lo + side.hi) // 2, side.hi)[end]
 
 

@@ -65,6 +65,11 @@ def integers(values: Sequence[int], noun: str) -> list[int]:
 
 
 def _at(m: MapBase, dims: Index, ranges: Index, runtime: Index) -> dict[Var, int]:
+    """Return the value of each variable of a map, given the values by kind of variable.
+
+    Raises:
+        TypeError: A value is not an integer.
+    """
     _check_counts(m, dims, ranges, runtime)
     at: dict[Var, int] = {Dim(i): v for i, v in enumerate(integers(dims, "indices"))}
     at |= {Range(i): v for i, v in enumerate(integers(ranges, "range variables"))}
@@ -91,7 +96,9 @@ def evaluate(
     *,
     check_domain: bool = False,
 ) -> Point:
-    """Return the results at one point.
+    """Return the results of a map at one point.
+
+    `dims`, `ranges` and `runtime` are the values of the variables of each kind.
 
     Raises:
         TypeError: A value is not an integer.
@@ -114,9 +121,9 @@ def evaluate(
 def evaluate_array(
     m: MapBase, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
 ) -> tuple[Ints, ...]:
-    """Return the results at many points, one array per result.
+    """Return the results of a map at many points, one array per result.
 
-    Each variable has an array of values; the arrays broadcast.
+    `dims`, `ranges` and `runtime` have an array of values for each variable; the arrays broadcast.
     """
     at = _arrays(m, dims, ranges, runtime)
     shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
@@ -166,7 +173,12 @@ def satisfies(
     *,
     check_bounds: bool = True,
 ) -> bool:
-    """Does one point lie in the domain? Without `check_bounds`: does it satisfy the constraints?"""
+    """Does a point lie in the domain of a map?
+
+    Without `check_bounds`: does it satisfy the constraints?
+
+    `dims`, `ranges` and `runtime` are the values of the variables of each kind.
+    """
     at = _at(m, dims, ranges, runtime)
     if check_bounds and not all(i.lo <= at[v] <= i.hi for v, i in m.box.items()):
         return False
@@ -174,7 +186,9 @@ def satisfies(
 
 
 def points(m: MapBase, dims: Index, runtime: Index = (), *, limit: int = 1 << 24) -> set[Point]:
-    """Return all results of one index, over all values of the range variables.
+    """Return all results of the index `dims`, over all values of the range variables.
+
+    `runtime` has the values of the runtime variables.
 
     Raises:
         ValueError: The range variables have more than `limit` combinations of values.
@@ -371,6 +385,10 @@ def inverse(first: Sequence[MapBase], second: Sequence[MapBase]) -> Proof | None
 
 
 def _compared(a: Rows, b: Rows, num_dims: int, *, both: bool) -> Proof:
+    """Prove that all rows of `a` are in `b`; with `both`, that both tables have the same rows.
+
+    A row is a pair (index, result); `num_dims` is the number of coordinates of the index.
+    """
     for number, (one, other) in enumerate([(a, b), (b, a)] if both else [(a, b)]):
         if (row := _first_missing(one, other)) is not None:
             example = CounterExample(row[:num_dims], row[num_dims:], only_in=number)
@@ -391,9 +409,9 @@ def _first_missing(rows: Rows, others: Rows) -> tuple[int, ...] | None:
 
 
 def empty(maps: Sequence[MapBase]) -> Proof | None:
-    """Prove that the union is empty; `None` if isl should be used.
+    """Prove that the union of maps is empty; `None` if isl should be used.
 
-    The counter-example is a pair.
+    The counter-example is one of its pairs (index, result).
     """
     if (found := tables_of_pairs(maps)) is None or not maps:
         return None
@@ -448,6 +466,7 @@ def onto(m: MapBase, boxes: Sequence[Sequence[Interval]]) -> Proof | None:
 
 
 def _box_rows(box: Sequence[Interval]) -> Rows:
+    """Return a table with a row for each point of a box, in row-major order."""
     if not box:
         return np.zeros((1, 0), np.int64)
     none = np.zeros((0, len(box)), np.int64)

@@ -40,7 +40,10 @@ MAX_STEPS: Final = 1000
 No known program needs more.
 """
 NEW_UNKNOWNS: Final = 2
-"""Number of new unknowns that each division may introduce; without it, solving need not end."""
+"""Number of new unknowns that each division may introduce.
+
+Without this limit, solving need not end.
+"""
 
 
 def inverse(m: M) -> M:
@@ -146,6 +149,10 @@ class _Solver:
         return False
 
     def step(self, *, only_first: bool = False) -> bool:
+        """Apply the first rule that changes an equation; return whether there was one.
+
+        With `only_first`, only the first equation is tried.
+        """
         for rule in self.rules:
             for k, equation in enumerate(self.equations[:1] if only_first else self.equations):
                 if rule(k, *_sides(equation)):
@@ -153,6 +160,7 @@ class _Solver:
         return False
 
     def replace(self, k: int, *new: Expr) -> bool:
+        """Replace equation number `k` by the equations `new`; return `True`."""
         self.equations[k : k + 1] = new
         return True
 
@@ -169,7 +177,8 @@ class _Solver:
     def split(self, k: int, left: Terms, right: Expr) -> bool:
         """Split equation number `k`, `c * a + b = r` with `b` in `[lo, lo + c)`, into two.
 
-        Both `a` and `b` follow from `r`. Return whether the equation had that form.
+        The equation is `sum(left) = right`. Both `a` and `b` follow from `r`. Return whether the
+        equation had that form.
         """
         # The largest coefficient comes first, as it separates the most significant digit.
         for c in sorted({abs(c) for _, c in left} - {1}, reverse=True):
@@ -183,7 +192,7 @@ class _Solver:
         return False
 
     def single(self, k: int, left: Terms, right: Expr) -> bool:
-        """Solve equation number `k` if its left side is one unknown or its negative.
+        """Solve equation number `k`, `sum(left) = right`, if `left` is one unknown or its negative.
 
         Return whether it was solved.
         """
@@ -196,7 +205,7 @@ class _Solver:
     def pair(self, k: int, left: Terms, right: Expr) -> bool:
         """Merge equation number `k`, `u / c = q`, with `u mod c = r` to `u = c * q + r`.
 
-        Return whether there were such equations.
+        Equation `k` is `sum(left) = right`. Return whether there were such equations.
         """
         match left:
             case [(FloorDiv(u, Const(c)), 1 | -1 as sign)] if c > 0:
@@ -213,14 +222,16 @@ class _Solver:
     def quotient(self, k: int, left: Terms, right: Expr) -> bool:
         """Replace `u / c = q` by `u = c * q + w` with a new unknown `w` in `[0, c)`.
 
-        Likewise replace `u mod c = r`. Return whether equation number `k` had that form.
+        Likewise replace `u mod c = r`. Return whether equation number `k`, `sum(left) = right`, had
+        one of these forms.
         """
         return len(left) == 1 and self.inner_quotient(k, left, right)
 
     def inner_quotient(self, k: int, left: Terms, right: Expr) -> bool:
         """Replace one quotient or remainder term of equation number `k` by a new unknown.
 
-        Return whether there was such a term.
+        The equation is `sum(left) = right`, and the term is in `left`. Return whether there was
+        one.
         """
         if len(self.unknowns) >= self.most:
             return False
@@ -239,11 +250,10 @@ class _Solver:
         return False
 
     def unit(self, k: int, left: Terms, right: Expr) -> bool:
-        """Solve equation number `k` for an unknown with coefficient 1 or -1.
+        """Solve equation number `k`, `sum(left) = right`, for an unknown with coefficient 1 or -1.
 
-        Return whether it was solved.
-
-        Unknowns of the map are preferred to new ones, and those with many values to those with few.
+        Return whether it was solved. Unknowns of the map are preferred to new ones, and those with
+        many values to those with few.
         """
         inner = variables(*(t for t, _ in left if not isinstance(t, Range)))
         units = [(t, c) for t, c in left if isinstance(t, Range) and abs(c) == 1 and t not in inner]

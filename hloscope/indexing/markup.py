@@ -76,6 +76,7 @@ def _name(text: str) -> str:
 
 
 def _between(what: str, interval: Interval) -> str:
+    """Return the LaTeX condition that `what` lies in the interval; empty if there are no bounds."""
     if interval.is_point:
         return f"{what} = {interval.lo}"
     low = rf"{interval.lo} \le " if interval.lo > NEG_INF else ""
@@ -118,10 +119,15 @@ def _node(x: Expr, done: Mapping[Expr, str], names: Mapping[Var, str]) -> str:
 
 
 def _factor(x: Expr, done: Mapping[Expr, str]) -> str:
+    """Return the LaTeX of a factor, with parentheses around sums and remainders.
+
+    `done` has the LaTeX of each operand.
+    """
     return rf"\left({done[x]}\right)" if isinstance(x, Sum | Mod) else done[x]
 
 
 def _signed(parts: list[tuple[int, str]]) -> str:
+    """Return the LaTeX of a sum, given its terms as pairs (coefficient, text)."""
     out = ""
     for c, text in parts:
         sign = ("-" if c < 0 else "") if not out else (" - " if c < 0 else " + ")

@@ -42,6 +42,8 @@ def prove_implies(
 ) -> Proof:
     """Prove that every (index, result) pair of the first union of maps is in the second.
 
+    `budget` limits the number of isl's steps.
+
     >>> from hloscope.indexing import IndexingMap
     >>> row = IndexingMap.parse("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 4]")
     >>> here = IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 3]")
@@ -63,7 +65,8 @@ def prove_implies(
 def prove_injective(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
     """Prove that every result of the maps together belongs to only one index.
 
-    The counter-example has two indices with a common result, as `dims` and `results`.
+    The counter-example has two indices with a common result, as `dims` and `results`. `budget`
+    limits the number of isl's steps.
     """
     return _one_to_one([*maps], budget, reverse=False)
 
@@ -71,7 +74,8 @@ def prove_injective(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
 def prove_single_valued(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
     """Prove that every index has at most one result in the maps together.
 
-    The counter-example has two results of one index, as `dims` and `results`.
+    The counter-example has two results of one index, as `dims` and `results`. `budget` limits the
+    number of isl's steps.
     """
     return _one_to_one([*maps], budget, reverse=True)
 
@@ -86,6 +90,8 @@ def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
 
 def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -> Proof:
     """Prove that the map is a bijection from its indices in bounds to the indices of `shape`.
+
+    `budget` limits the number of isl's steps.
 
     >>> from hloscope.indexing import IndexingMap
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 6]")
@@ -113,6 +119,7 @@ def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -
 
 
 def _undecided(maps: Sequence[MapBase]) -> Proof | None:
+    """Return an undecided proof if one of the maps is undefined; else `None`."""
     if any(m.is_undefined for m in maps):
         return Proof(Verdict.UNDECIDED, reason="an undefined map says nothing")
     return None
@@ -179,7 +186,8 @@ def prove_equal(
 ) -> Proof:
     """Prove that two unions of maps are the same relation, for all runtime values.
 
-    A counter-example is a pair of indices that is in only one of them.
+    A counter-example is a pair of indices that is in only one of them. `budget` limits the number
+    of isl's steps.
     """
     a, b = [*first], [*second]
     if any(m.is_undefined for m in a + b):
@@ -215,13 +223,19 @@ def _differ_in_implied_constraints(a: MapBase, b: MapBase, budget: int) -> bool:
 
 
 def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
-    """Prove that the union of the maps is empty; the counter-example is one of its pairs."""
+    """Prove that the union of the maps is empty; the counter-example is one of its pairs.
+
+    `budget` limits the number of isl's steps.
+    """
     kept = _not_empty(maps)
     return enumerated.empty(kept) or claims.empty(kept, budget)
 
 
 def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
-    """Prove that the values of `expr` lie in the interval on the whole domain."""
+    """Prove that the values of `expr` lie in the interval on the whole domain.
+
+    `budget` limits the number of isl's steps.
+    """
     known = within(m, expr, interval) or enumerated.within(m, expr, interval)
     return known or claims.within(m, expr, interval, budget)
 
@@ -229,7 +243,10 @@ def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BU
 def prove_inverse(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
-    """Prove that the second union of maps is the inverse of the first."""
+    """Prove that the second union of maps is the inverse of the first.
+
+    `budget` limits the number of isl's steps.
+    """
     a, b = _not_empty(first), _not_empty(second)
     return enumerated.inverse(a, b) or claims.inverse(a, b, budget)
 
@@ -244,7 +261,7 @@ def prove_composed(
     """Prove that `composed` is the composition of `first` and then `second`, unions of maps.
 
     Runtime variables without origin in `first` differ from those in `second`. Those of `composed`
-    are in the order of `compose`.
+    are in the order of `compose`. `budget` limits the number of isl's steps.
     """
     a, b, whole = _not_empty(first), _not_empty(second), _not_empty(composed)
     return claims.composed(a, b, whole, budget)
@@ -441,6 +458,11 @@ class _Reader:
         return known[expr]
 
     def _node(self, x: Expr) -> Lines:
+        """Return the linear pieces of `x`, given those of its operands.
+
+        Raises:
+            _TooManyError: There are too many pieces, or `x` is not piecewise linear.
+        """
         known = self._known
         match x:
             case Const(value):
@@ -457,12 +479,18 @@ class _Reader:
         raise _TooManyError
 
     def _take(self, count: int) -> None:
+        """Count `count` more pieces.
+
+        Raises:
+            _TooManyError: There are more pieces than allowed.
+        """
         self._left[0] -= count
         if self._left[0] < 0:
             raise _TooManyError
 
     def _sum(self, parts: Sequence[tuple[Lines, int]], const: int = 0) -> Lines:
         # Between two consecutive starts of any part, every part is linear, and so is the sum.
+        """Return the linear pieces of a sum, given the pieces and the coefficient of each term."""
         starts = sorted({line.start for lines, _ in parts for line in lines})
         self._take(len(starts) * len(parts))
         values, slopes = [const] * len(starts), [0] * len(starts)
@@ -479,6 +507,7 @@ class _Reader:
         return _merged(map(Line, starts, values, slopes))
 
     def _quotient(self, lines: Lines, by: int) -> Lines:
+        """Return the linear pieces of `x // by`, given those of `x`; `by` is positive."""
         found: list[Line] = []
         for k, (start, value, slope) in enumerate(lines):
             end = lines[k + 1].start if k + 1 < len(lines) else self._interval.hi + 1

@@ -146,6 +146,11 @@ def preimage(m: M, box: Sequence[Side] | None = None) -> IndexSet[M]:
 
 
 def _sides(box: Sequence[Side] | None, count: int, what: str) -> list[Interval] | None:
+    """Return the sides of a box as intervals; `None` for no box.
+
+    Raises:
+        ValueError: The box does not have `count` sides; `what` is the noun for them in the message.
+    """
     if box is None:
         return None
     if len(box) != count:
@@ -169,6 +174,7 @@ def interval_of(side: Side) -> Interval:
 
 
 def _set_of(m: M, results: Sequence[Expr]) -> IndexSet[M]:
+    """Return the set of the values that the expressions `results` have on the domain of the map."""
     if m.is_known_empty:
         return IndexSet((), len(results))
     found = remove_unused(simplify(dims_to_ranges(m, results)), dims=False)
@@ -184,6 +190,11 @@ def _at_runtime(m: M, values: Index) -> M:
 
 
 def _contains(maps: Sequence[M], point: Index) -> bool:
+    """Is the point a result of one of the maps, which have no dimensions?
+
+    Raises:
+        UnsupportedError: That depends on values read at run time.
+    """
     if any(len(m.results) != len(point) for m in maps):
         return False
     free = [m for m in maps if not m.runtime]
@@ -264,6 +275,12 @@ def subtract(first: M, second: M) -> list[M]:
 
 
 def _check(first: M, second: M) -> None:
+    """Raise an error if two maps are not relations between the same spaces.
+
+    Raises:
+        UnsupportedError: A map is undefined.
+        ValueError: The numbers of dimensions or results differ.
+    """
     if first.is_undefined or second.is_undefined:
         raise UnsupportedError("an undefined map says nothing")
     shapes = [(len(m.dims), len(m.results)) for m in (first, second)]
@@ -272,6 +289,14 @@ def _check(first: M, second: M) -> None:
 
 
 def _combined(operation: str, first: M, second: M) -> list[M]:
+    """Return the union, intersection or difference of two maps as disjoint maps.
+
+    `operation` is isl's name of it, such as `subtract`.
+
+    Raises:
+        UnsupportedError: The result is undecided.
+        ValueError: The numbers of dimensions or results differ.
+    """
     _check(first, second)
     # isl's parameters are single integers: a variable read at varying indices is a table.
     if reads := varying_runtime_names([first, second]):

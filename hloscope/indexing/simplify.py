@@ -232,6 +232,7 @@ def divided(interval: Interval, factor: int) -> Interval:
 
 
 def _negated(interval: Interval) -> tuple[int, int]:
+    """Return the ends of the negated interval."""
     negated = -interval
     return negated.lo, negated.hi
 

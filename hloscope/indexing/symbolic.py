@@ -72,8 +72,8 @@ class SizeComparison(NamedTuple):
     Attributes:
         sizes: The sizes of each comparison, by name.
         difference: The first difference; `None` if there is none.
-        given: Numbers of the operands that were not compared, as the called function was refined
-            with their integer values.
+        given: Numbers of the operands that were not compared. They are integers that the sizes
+            determine, and the called function was refined with their values.
     """
 
     sizes: Sequence[Mapping[str, int]]
@@ -167,7 +167,11 @@ class SymbolicAnalysis:
         return SizeComparison(sizes, None, given)
 
     def _called(self, inner: Frame, call: Instruction, output: int) -> list[Accesses]:
-        """Return the accesses of a call's operands, as the called function reads its parameters."""
+        """Return the accesses of a call's operands, as the called function reads its parameters.
+
+        `inner` has the values of the called function in this call; `output` is the number of the
+        output.
+        """
         try:
             found = _BackwardTraversal(inner, self._reads).run(inner.computation.root, output)
         except UnsupportedError as error:
@@ -193,7 +197,11 @@ class SymbolicAnalysis:
 
 
 def _by_refining(called: Called) -> ReferenceAccesses:
-    """Return reference accesses of calls: those of the called function, refined to known sizes."""
+    """Return reference accesses of calls: those of the called function, refined to known sizes.
+
+    `called` is a function of an instance and an output. It refines the function to the sizes and
+    returns the accesses of each operand.
+    """
 
     def reads(instance: Instance, output: int) -> list[Accesses | None]:
         found = zip(called(instance, output), instance.values, strict=True)
@@ -448,10 +456,10 @@ class SizeTraversal:
                     stack[-1].waits_for = None
 
     def _next(self, frame: _Call, open_calls: list[Computation]) -> Computation | None:
-        """Process instructions of a frame up to the next call of a function, and return it.
+        """Process instructions of a frame up to the next call of a function; return the function.
 
-        A function that is being traversed is not called again. The result is `None` at the end of
-        the frame's function.
+        A function in `open_calls`, which is being traversed, is not called again. The result is
+        `None` at the end of the frame's function.
         """
         for ins in frame.rest:
             self._steps += 1
@@ -480,6 +488,10 @@ class SizeTraversal:
         return inner
 
     def _returned(self, frame: Frame, call: Instruction, callee: _Call) -> ArrayValues:
+        """Return the arrays of the value of `call`: those of the root of the called function.
+
+        `callee` is the frame of that function.
+        """
         known = callee.of(callee.computation.root)
         types = leaves(call.type)
         if len(known) != len(types):
@@ -517,6 +529,7 @@ class SizeTraversal:
                     self._compared(comparison(condition), *known)  # type: ignore[arg-type]
 
     def _compared(self, direction: str, left: Contents, right: Contents) -> None:
+        """Record that each element of `left` compares with that of `right` as `direction` says."""
         interval = DIRECTIONS.get(direction)
         for a, b in zip(left, right, strict=False):
             if interval is not None and a is not None and b is not None:

@@ -408,4 +408,5 @@ def _shape(type: Type) -> Dims:
 
 
 def _points(maps: Sequence[IndexingMap], index: Dims) -> set[Dims]:
+    """Return the results of all maps at one index."""
     return {point for m in maps for point in m.points(index)}

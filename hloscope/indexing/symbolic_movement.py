@@ -363,6 +363,10 @@ def _group(symbols: Symbols, here: list[Expr], there: list[Expr]) -> tuple[int, 
 
 
 def _within(here: list[Expr], there: list[Expr], index: list[Expr]) -> list[Expr]:
+    """Return the index, in shape `there`, of the element that has `index` in shape `here`.
+
+    Both shapes are row-major and have the same number of elements.
+    """
     if len(here) == len(there) == 1:
         return index
     position = _linear_position(here, index)
@@ -525,10 +529,11 @@ _OVERWRITTEN: Final = "an element that an update overwrites is not read"
 
 
 def _position(at: SizedBuilder, indices: Shape, vector_dim: int, row: Sequence[Expr]) -> list[Expr]:
-    """Return the indices, in the array of indices, of all coordinates of one index vector.
+    """Return the index, in the array of indices, of all coordinates of one index vector.
 
-    `row` has the coordinates of the vector in the other dimensions. If dimension `vector_dim`
-    exists, it gets a range variable.
+    Dimension `vector_dim`, if it exists, gets a range variable of the builder: the number of the
+    coordinate. `row` has the coordinates in the other dimensions, and `indices` the sizes of the
+    array.
     """
     if vector_dim == len(indices):
         return [*row]
@@ -610,6 +615,7 @@ def _rows(
 
 
 def _vectors(sized: SizedInstruction, op: Scatter) -> Accesses:
+    """Return the access from an element of a scatter's result to the indices of its updates."""
     indices, at = sized.shape(len(sized.operands) // 2), sized.builder()
     vector_dim = op.index_vector_dim
     row = _rows(sized, op, at, [size for k, size in enumerate(indices) if k != vector_dim])
@@ -617,6 +623,7 @@ def _vectors(sized: SizedInstruction, op: Scatter) -> Accesses:
 
 
 def _updates(sized: SizedInstruction, op: Scatter) -> IndexingMap:
+    """Return the map from an element of a scatter's result to the updates it may get."""
     sliced, at = sized.shape(len(sized.operands) - 1), sized.builder()
     outside = [k for k in range(len(sliced)) if k not in op.update_window_dims]
     index: list[Expr] = [Const(0)] * len(sliced)

@@ -97,6 +97,14 @@ def _(sized: SizedInstruction, op: DotGeneral) -> Answer:
 def _by_labels(
     sized: SizedInstruction, here: list[int], there: list[int], shape: Shape
 ) -> Accesses:
+    """Return the access by which dimensions with equal labels have equal indices.
+
+    Args:
+        sized: The instruction.
+        here: Labels of the dimensions of the result.
+        there: Labels of the dimensions of the operand; those not in `here` take all values.
+        shape: Sizes of the operand.
+    """
     at = sized.builder()
     where: dict[int, Expr] = {label: Dim(k) for k, label in enumerate(here)}
     index = [
@@ -131,6 +139,10 @@ def _uses_everything(sized: SizedInstruction) -> bool:
 
 
 def folded(sized: SizedInstruction, m: IndexingMap, count: int) -> list[Accesses]:
+    """Return the same access by the map `m` for each of `count` reduced operands.
+
+    It is exact if every result of the body depends on all parameters.
+    """
     found = exact(m) if _uses_everything(sized) else over(_SOME, m)
     return [found] * count
 
@@ -175,13 +187,28 @@ def taps(at: SizedBuilder, window: Window) -> list[Expr]:
 def base_index(
     at: SizedBuilder, window: Window, k: int, position: Expr, tap: Expr, size: Expr, padding: Expr
 ) -> Expr:
-    """Return the base coordinate under a tap of a window; require that it exists."""
+    """Return the coordinate of the base element under a tap of a window, in one dimension.
+
+    The builder gets the constraint that the base has an element there.
+
+    Args:
+        at: Builder of the map.
+        window: The window.
+        k: The dimension of the window.
+        position: Position of the window.
+        tap: Index inside the window.
+        size: Size of the base, without dilation and padding.
+        padding: Padding before the base.
+    """
     coordinate = position * window.strides[k] + tap * window.window_dilations[k] - padding
     return element(at, coordinate, window.base_dilations[k], size)
 
 
 def _base(at: SizedBuilder, window: Window, positions: Sequence[Expr], shape: Shape) -> list[Expr]:
-    """Return the index of the base elements under the windows at `positions`."""
+    """Return the index of the base elements under the windows at `positions`.
+
+    Taps become range variables of the builder. `shape` has the sizes of the base.
+    """
     return [
         base_index(at, window, k, positions[k], tap, shape[k], Const(window.padding[k][0]))
         for k, tap in enumerate(taps(at, window))
@@ -189,7 +216,11 @@ def _base(at: SizedBuilder, window: Window, positions: Sequence[Expr], shape: Sh
 
 
 def _positions(at: SizedBuilder, window: Window, shape: Shape) -> list[Expr]:
-    """Return the index of the window positions that contain the element of the map's dimensions."""
+    """Return the index of the window positions that contain a base element, over taps.
+
+    The dimensions `Dim(k)` of the map that `at` builds are the index of that element. Taps become
+    range variables of the builder. `shape` has the numbers of positions.
+    """
     found = []
     for k, tap in enumerate(taps(at, window)):
         coordinate = Dim(k) * window.base_dilations[k] - tap * window.window_dilations[k]
@@ -277,6 +308,11 @@ def _group(sized: SizedInstruction, op: Convolution | DynamicConv) -> Expr:
 
 
 def _number(sized: SizedInstruction, size: Expr) -> int:
+    """Return a size as an integer.
+
+    Raises:
+        UnsupportedError: The size is not a constant.
+    """
     settled = sized.frame.symbols.simplified(size)
     if not isinstance(settled, Const):
         raise UnsupportedError("how large a group is depends on the sizes")

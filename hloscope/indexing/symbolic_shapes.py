@@ -100,6 +100,7 @@ def _(frame: Frame, ins: Instruction, op: BroadcastInDim) -> Sizes:
 
 
 def _not_one(frame: Frame, size: Expr) -> bool:
+    """Is the size known to differ from 1?"""
     bounds = frame.symbols.bounds(size)
     return bounds.lo > 1 or bounds.hi == 0
 
@@ -122,6 +123,15 @@ def _(frame: Frame, ins: Instruction, op: Pad) -> Sizes:
 
 
 def _padded(frame: Frame, size: Expr, low: Expr | int, high: Expr | int, gap: int) -> Expr:
+    """Return the size of a padded dimension.
+
+    Args:
+        frame: The symbolic values of the computation.
+        size: The size before padding.
+        low: Padding before the first element.
+        high: Padding after the last element.
+        gap: Padding between two elements.
+    """
     between = size - 1
     if gap and frame.symbols.bounds(size).lo < 1:
         between = maximum(between, Const(0))
@@ -142,6 +152,7 @@ def _(frame: Frame, ins: Instruction, op: DynamicPad) -> Sizes:
 
 
 def _element(leaf: Leaf, k: int) -> Expr | None:
+    """Return element `k` of an array in row-major order; `None` if its elements are not known."""
     return leaf.contents[k] if leaf.contents is not None else None
 
 
@@ -317,12 +328,14 @@ def _divided(frame: Frame, a: Expr, b: Expr) -> Expr | None:
 
 
 def _remainder(frame: Frame, a: Expr, b: Expr) -> Expr | None:
+    """Return `a % b` if `b` is a positive constant and `a` is not negative; else `None`."""
     if not isinstance(b, Const) or b.value <= 0 or frame.symbols.bounds(a).lo < 0:
         return None
     return a % b
 
 
 def _greater(frame: Frame, a: Expr, b: Expr) -> Expr:
+    """Return the larger of two elements; a `max` is needed only if their order is not known."""
     bounds = frame.symbols.bounds(a - b)
     return a if bounds.lo >= 0 else b if bounds.hi <= 0 else maximum(a, b)
 
@@ -333,6 +346,7 @@ def _less(frame: Frame, a: Expr, b: Expr) -> Expr:
 
 
 def _sign(frame: Frame, a: Expr) -> Expr | None:
+    """Return the sign of an element: 1 or -1, or `min(a, 1)` if it is not negative; else `None`."""
     bounds = frame.symbols.bounds(a)
     if bounds.lo > 0:
         return Const(1)
@@ -350,16 +364,25 @@ def _both(frame: Frame, a: Expr | None, b: Expr | None) -> Expr | None:
 
 
 def _either(frame: Frame, a: Expr | None, b: Expr | None) -> Expr | None:
+    """Return the disjunction of booleans, 0 or 1; `None` if it is not known."""
     return _joined(a, b, Const(1))
 
 
 def _joined(a: Expr | None, b: Expr | None, decides: Const) -> Expr | None:
+    """Return the conjunction or disjunction of two booleans; `None` if it is not known.
+
+    `decides` is the value of one boolean that decides the result.
+    """
     if decides in (a, b):
         return decides
     return b if isinstance(a, Const) else a if isinstance(b, Const) else None
 
 
 def _chosen(frame: Frame, choice: Expr | None, a: Expr | None, b: Expr | None) -> Expr | None:
+    """Return `a` if the boolean `choice` is true, else `b`; `None` if that is not known.
+
+    An unknown choice between equal elements is known.
+    """
     if isinstance(choice, Const):
         return a if choice.value else b
     known = a is not None and b is not None
@@ -389,6 +412,12 @@ def _kind(ins: Instruction) -> str:
 
 
 def _elementwise(rule: Arithmetic, *, partial: bool) -> Callable[..., Elements]:
+    """Return a rule of `CONTENTS` that applies a function of elements to the operands' elements.
+
+    With `partial`, the function accepts `None` for unknown operands; otherwise such elements are
+    unknown.
+    """
+
     def found(frame: Frame, ins: Instruction, op: Op) -> Elements:
         kinds = {_kind(operand) for operand in ins.operands[-1:]} | {_kind(ins)}
         numbers = rule not in (_both, _either)
@@ -427,7 +456,7 @@ def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
 def _columns(frame: Frame, ins: Instruction) -> list[Contents] | None:
     """Return the elements of each operand, all as lists of equal length; scalars are repeated.
 
-    The result is `None` if the elements of an operand are not followed.
+    The result is `None` if an operand has no list of elements (see `Leaf.contents`).
     """
     found = [leaf.contents for leaf in frame.operands(ins)]
     known = [contents for contents in found if contents is not None]

@@ -383,7 +383,7 @@ class Frame:
         return [known[0] if known else Leaf(None) for known in found]
 
     def enter(self, value: Instruction, known: ArrayValues) -> None:
-        """Store the arrays of a value, and number it in the order of entering."""
+        """Store `known` as the arrays of a value, and number the value in the order of entering."""
         self.values[value] = known
         self.order[value] = self.symbols.next_number()
 

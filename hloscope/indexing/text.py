@@ -159,6 +159,13 @@ class _Reader:
         return found
 
     def expect(self, token: str, after: str) -> None:
+        """Move past `token`, which must follow.
+
+        `after` describes the position in the error message.
+
+        Raises:
+            ParseError: Another token follows.
+        """
         if not self.accept(token):
             self.fail(f"expected `{token}` {after}, found {self.found()}")
 
@@ -271,7 +278,13 @@ class _Reader:
         return bounds, constraints
 
     def clamp(self, variable: Runtime, interval: Interval) -> None:
-        """Parse an optional `clamped to [lo, hi]`, an interval that contains `interval`."""
+        """Parse an optional `clamped to [lo, hi]` and store the interval in `clamps`.
+
+        An interval that equals `interval`, the bounds of the variable, is not stored.
+
+        Raises:
+            ParseError: The clamp does not contain `interval`.
+        """
         if not self.accept("clamped"):
             return
         self.expect("to", "after `clamped`")

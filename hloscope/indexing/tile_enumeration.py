@@ -60,6 +60,15 @@ def _table(part: Part) -> Ints:
 
 
 def rows_of(part: Part, at: dict[Var, Any], count: int) -> Ints:
+    """Return a table with a row for each of the points `at` that satisfies the constraints.
+
+    A row has the number of the tile along each dimension, then the element.
+
+    Args:
+        part: The part.
+        at: For each variable, its values at `count` points.
+        count: Number of points.
+    """
     columns = [at[Dim(d)] // size for d, size in zip(part.dims, part.tiles, strict=True)]
     columns += [evaluate_array(e, at) if at else np.full(1, _value(e)) for e in part.results]
     table = np.zeros((count, len(columns)), dtype=np.int64)
@@ -141,6 +150,10 @@ def _hulls(elements: Ints, starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
 
 
 def _shapes(sizes: Ints, strides: Ints) -> tuple[tuple[Shape, int], ...]:
+    """Return the different shapes, most frequent first, each with its number of rows.
+
+    `sizes` and `strides` have a row for each tile.
+    """
     rank = sizes.shape[1]
     if not len(sizes):
         return ()
@@ -248,6 +261,8 @@ def _period(results: Sequence[Expr]) -> int | None:
 
 
 def _repeated(first: Images, times: int, last: Images | None) -> Images:
+    """Return the counts of `times` copies of the images `first`, and of `last` if given."""
+
     def shapes(name: str) -> tuple[tuple[Shape, int], ...]:
         found = {shape: n * times for shape, n in getattr(first, name)}
         for shape, n in getattr(last, name) if last else ():

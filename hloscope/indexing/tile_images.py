@@ -321,6 +321,10 @@ def _sums_of(terms: Sequence[tuple[int, int]]) -> _Sums | None:
 
 
 def _linear(part: Part) -> list[tuple[Var, int]] | None:
+    """Return the factor of each variable in the only result; `None` if the part has another form.
+
+    The other forms have several results, constraints, or a result that is not linear.
+    """
     if len(part.results) > 1 or part.constraints:
         return None
     (e,) = part.results or (Const(0),)
@@ -422,6 +426,14 @@ def _images_of_kinds(
     kinds: Sequence[_Kind],
     union: int,
 ) -> Images | None:
+    """Return the counts of the images of tiles, given the tiles by kinds of equal images.
+
+    Args:
+        part: A part with one linear result.
+        linear: The factor of each variable in the result.
+        kinds: The kinds of tiles.
+        union: Number of different elements that all tiles read.
+    """
     total = sum([reach.number * n for reach, n, *_ in kinds])
     missing = shared = None
     for reach, _, tile, _ in kinds:
@@ -460,7 +472,10 @@ def _images_of_kinds(
 def _spans(
     part: Part, linear: Sequence[tuple[Var, int]], tile: Tile
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield, for each variable, its factor, and its first and last value in a tile."""
+    """Yield, for each variable, its factor, and its first and last value in a tile.
+
+    `linear` has the factor of each variable in the result of the part.
+    """
     at = dict(zip(part.dims, zip(tile, part.tiles, strict=True), strict=True))
     for v, c in linear:
         lo, hi = part.intervals[v].lo, part.intervals[v].hi
@@ -476,11 +491,18 @@ def _const(part: Part) -> int:
 
 
 def _lowest(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> int:
+    """Return the smallest element that a tile reads.
+
+    `linear` has the factor of each variable in the result of the part.
+    """
     return _const(part) + sum(min(c * lo, c * hi) for c, lo, hi in _spans(part, linear, tile))
 
 
 def _missing_of(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach: _Sums) -> Missing:
-    """Return the smallest element of a tile's hull that is not in its image."""
+    """Return the smallest element of a tile's hull that is not in its image.
+
+    `linear` has the factor of each variable in the result of the part, and `reach` is the image.
+    """
     lowest, dense = _lowest(part, linear, tile), 0
     # Strides in ascending order: up to the first one that leaves a gap, all sums are present.
     spans = sorted((abs(c), hi - lo) for c, lo, hi in _spans(part, linear, tile) if c and hi > lo)
@@ -494,7 +516,8 @@ def _missing_of(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach
 def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
     """Return two nearby tiles and an element that both read; `None` if none is found.
 
-    Only tiles near the first one are searched.
+    Only tiles near the first one are searched. `linear` has the factor of each variable in the
+    result of the part.
     """
     starts = [first for first, _ in part.grid]
     origin = tuple(starts)
@@ -509,7 +532,10 @@ def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
 
 
 def _elements_of_tile(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> set[int]:
-    """Return the elements that a tile reads, or only some of them if they are many."""
+    """Return the elements that a tile reads, or only some of them if they are many.
+
+    `linear` has the factor of each variable in the result of the part.
+    """
     found = {_const(part)}
     for c, lo, hi in sorted(_spans(part, linear, tile), key=lambda s: abs(s[0])):
         values = range(lo, hi + 1)

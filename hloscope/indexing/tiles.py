@@ -222,6 +222,10 @@ class _Combined(Struct, frozen=True):
 
 
 def _images(part: Part, budget: int) -> Images | None:
+    """Return the counts of the images of tiles under one part, by the first method that gives them.
+
+    The result is `None` if none does within `budget` enumerated points.
+    """
     found = of_progression(part)
     if found is None or found.once is None:
         found = enumerated([part], budget) or found
@@ -243,7 +247,10 @@ def _of_parts(parts: Sequence[Part], budget: int) -> _Combined | None:
 
 
 def _product(parts: Sequence[tuple[Part, Images]]) -> _Combined:
-    """Return the counts of the products of independent images, one factor for each part."""
+    """Return the counts of the products of independent images, one factor for each part.
+
+    `parts` has each part with the counts of its images.
+    """
     every = [i for _, i in parts]
     tiles = prod([i.tiles for i in every])
     if not tiles:
@@ -276,6 +283,10 @@ def _product(parts: Sequence[tuple[Part, Images]]) -> _Combined:
 
 
 def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
+    """Return the shape of the parts together, in the order of the map's results.
+
+    `numbers` has the number of the result for each entry of the shapes in sequence.
+    """
     sizes = [n for shape in shapes for n in shape.sizes]
     strides = [n for shape in shapes for n in shape.strides]
     order = sorted(range(len(numbers)), key=numbers.__getitem__)
@@ -296,6 +307,11 @@ def _tile_at(parts: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> T
 
 
 def _element_at(each: Sequence[tuple[Part, Images]], chosen: dict[int, Element]) -> Element:
+    """Return an element of the operand from elements of the parts.
+
+    `chosen` has the element of some parts, by the number of the part. Of other parts it is any
+    element that is read.
+    """
     found: dict[int, int] = {}
     for k, (part, images) in enumerate(each):
         assert images.some is not None
@@ -312,6 +328,7 @@ def _first_missing(each: Sequence[tuple[Part, Images]]) -> Missing | None:
 
 
 def _first_shared(each: Sequence[tuple[Part, Images]]) -> Shared | None:
+    """Return an element that two tiles read, by the first part that has one, or `None`."""
     for k, (_, i) in enumerate(each):
         if i.shared is not None:
             (a, b), element = i.shared

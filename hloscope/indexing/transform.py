@@ -53,7 +53,10 @@ def used_variables(m: MapBase) -> set[Var]:
 
 
 def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
-    """Add to `used` all variables in the indices of its runtime variables; return `used`."""
+    """Add all variables in the indices of `m`'s runtime variables in `used` to `used`; return it.
+
+    Runtime variables that occur in these indices count too.
+    """
     todo = [v for v in used if isinstance(v, Runtime)]
     while todo:
         new = variables(*m.runtime[todo.pop().index].arguments) - used
@@ -185,6 +188,7 @@ def _sum_is_satisfiable(box: Mapping[Var, Interval], e: Expr, inside: Interval) 
 
 
 def _all_hold(table: Table, at: dict[Var, int]) -> bool:
+    """Do all constraints of the table hold at a point?"""
     return all(evaluate(e, at) in interval for e, interval in table.items())
 
 
@@ -463,6 +467,11 @@ def eliminated(
 
 
 def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
+    """Return the constraint `e in interval` as a `_Part` of the variable `s`.
+
+    The result is `None` if `s` is not a term of `e` or occurs in other terms, or if numbers are
+    large.
+    """
     terms, const = as_sum(e)
     factor = sum(c for t, c in terms if t is s)
     rest = [(t, c) for t, c in terms if t is not s]
@@ -476,9 +485,10 @@ def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
 
 
 def _length_with_solution(s: Var, e: Expr, interval: Interval) -> int | None:
-    """Return a length such that so many consecutive values of `s` have one with `e in interval`.
+    """Return a number n such that n consecutive values of `s` always have a solution.
 
-    The result is `None` if none is known.
+    A solution is a value of `s` with `e` in the interval. The result is `None` if no such number is
+    known.
     """
     if not isinstance(e, Mod) or not isinstance(e.den, Const):
         return None

@@ -258,6 +258,7 @@ def _substituted_once(e: Expr, new: dict[Var, Expr]) -> Expr | None:
 
 
 def _simply_sum(e: Expr, new: dict[Var, Expr]) -> Expr | None:
+    """Return a sum of variables with its variables replaced; `None` for other expressions."""
     if type(e) is not Sum or e._divisions:
         return None
     parts: list[tuple[Expr | int, int]] = [(e.const, 1)]

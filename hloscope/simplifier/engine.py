@@ -297,7 +297,11 @@ class Engine(Context):
         return self.flat(new)
 
     def _by_laws(self, leaf: Expr) -> Expr:
-        """Return the flat form of `leaf` by the laws of its class; operands are printed forms."""
+        """Return the flat form of `leaf` by the laws of its class.
+
+        `leaf` is a min, max, product, or division by an expression; its operands are in printed
+        form.
+        """
         for rule in LEAVES[type(leaf)]:
             after = rule.code(leaf, self)
             if after is not None:

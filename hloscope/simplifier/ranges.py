@@ -533,7 +533,8 @@ class Context(Ranges, ABC):
 
     @abstractmethod
     def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
-        """Return the coefficient with which `f` forms a remainder with terms of `coeffs`, or 0.
+        """Return the coefficient with which `f` forms a remainder with terms of a sum, or 0.
 
-        See `Engine.remainder_target`.
+        `f` is a quotient, and `coeffs` has the coefficients of the sum's other terms. For example,
+        `x // 12` forms `k * (x % 12)` with `k * x` if its coefficient is `-12 * k`.
         """

@@ -154,7 +154,7 @@ class CuteLayout(Struct, frozen=True):
     def compose(self, inner: CuteLayout) -> CuteLayout:
         """Return the layout of `x -> self(inner(x))`, with the nesting of `inner`.
 
-        The result is proved.
+        It is proved that the result is this function.
 
         Raises:
             UnsupportedError: The composition is not a layout, as sizes and strides do not divide,

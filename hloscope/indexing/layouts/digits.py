@@ -116,7 +116,9 @@ class Strided(Struct, frozen=True):
 
 
 def supposed(f: Callable[[int], int], size: int, ends: Dims) -> Strided:
-    """Return the only `Strided` that can equal `f`, from some values of `f`; it is not proved.
+    """Return the only `Strided` that can equal `f`, from some values of `f`.
+
+    That it equals `f` is not proved.
 
     Args:
         f: A function of `0 .. size - 1`.
@@ -281,6 +283,13 @@ def _sums_of_digits(roots: Sequence[Expr], sizes: Mapping[Var, int]) -> list[_Su
 
 
 def _read_node(x: Expr, known: Mapping[Expr, _Sum], sizes: Mapping[Var, int]) -> _Sum | None:
+    """Return an expression as a sum of digits; `None` if it is not one.
+
+    Args:
+        x: The expression.
+        known: The operands of `x` as sums of digits.
+        sizes: Number of values of each variable.
+    """
     match x:
         case Const(value):
             return value, ()
@@ -325,13 +334,11 @@ def _added(parts: Sequence[tuple[_Sum, int]]) -> tuple[_Digit, ...] | None:
 
 
 def _divided(e: _Sum, divisor: int) -> tuple[_Sum, _Sum] | None:
-    """Return quotient and remainder of `e` divided divisor a positive `divisor`.
+    """Return quotient and remainder of a sum of digits `e` divided by a positive `divisor`.
 
-    The result is `None` if they are not recognised as sums of digits.
-
-    `e == divisor * high + low`, where `high` has the digits whose strides `divisor` divides, and
-    `low` the remaining digits. If `0 <= low < divisor` for all values, these are the quotient and
-    the remainder.
+    The result is `None` if they are not recognised as sums of digits. `e == divisor * high + low`,
+    where `high` has the digits whose strides `divisor` divides, and `low` the remaining digits. If
+    `0 <= low < divisor` for all values, these are the quotient and the remainder.
     """
     offset, digits = e
     high: list[_Digit] = []
@@ -357,13 +364,15 @@ def _divided(e: _Sum, divisor: int) -> tuple[_Sum, _Sum] | None:
 def _carried(
     offset: int, high: list[_Digit], low: list[_Digit], divisor: int
 ) -> tuple[_Sum, _Sum] | None:
-    """Return quotient and remainder if only the upper half of one digit carries over; else `None`.
+    """Return quotient and remainder of a sum of digits, if one digit of `low` carries over.
 
-    For example, `(x + 4) / 8` is `x / 8 + (x / 4) mod 2`.
+    More precisely, the upper half of that digit moves to the quotient, as in `(x + 4) / 8 = x / 8 +
+    (x / 4) mod 2`. The result is `None` for other sums.
 
     Args:
         offset: Constant of the dividend.
-        high: Digits whose strides are multiples of `divisor`, with their strides divided by it.
+        high: Digits of the dividend whose strides are multiples of `divisor`, with strides divided
+            by it.
         low: The other digits of the dividend.
         divisor: The divisor.
     """
@@ -427,7 +436,10 @@ def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
 
 
 def _only_form(m: IndexingMap, factors: Sequence[int]) -> Strided | None:
-    """Return the only sum of digits that can equal the map, not proved; `None` if there is none."""
+    """Return the only sum of digits that can equal the map, not proved; `None` if there is none.
+
+    `factors` are sizes whose product is the number of indices; digits end at their divisors.
+    """
     interval = m.dims[0].interval
     if m.is_known_empty or interval.lo > interval.hi:
         return Strided((Mode(0, 0),))

@@ -105,9 +105,10 @@ class LinearLayout(Struct, frozen=True):
 
     @property
     def columns(self) -> Columns:
-        """Return the matrix over bits as a number per input bit.
+        """Return the matrix over bits, as one number for each input bit.
 
-        The first output is in its low bits.
+        The number has the output bits that the input bit flips; those of the first output are
+        lowest.
         """
         return tuple([self._packed(basis) for side in self.ins for basis in side.bases])
 
@@ -131,6 +132,7 @@ class LinearLayout(Struct, frozen=True):
         return sum(size.bit_length() - 1 for _, size in self.outs)
 
     def _packed(self, values: Iterable[int]) -> int:
+        """Return one number with the bits of each output's value; the first output is lowest."""
         packed = at = 0
         for value, (_, size) in zip(values, self.outs, strict=True):
             packed |= value << at
@@ -261,6 +263,7 @@ def _value(bits: Sequence[tuple[Var, int, int]], widths: Mapping[Var, int], size
 
 
 def _field(v: Var, low: int, count: int, width: int) -> Expr:
+    """Return the `count` bits of `v` from bit `low` on, as an expression; `v` has `width` bits."""
     digit: Expr = v // (1 << low) if low else v
     return digit if low + count == width else digit % (1 << count)
 
@@ -340,6 +343,7 @@ def _differs(m: IndexingMap, other: IndexingMap) -> str:
 
 
 def _image(m: IndexingMap, variables: Sequence[Var], values: Mapping[Var, int]) -> tuple[int, ...]:
+    """Return the results of the map at given values of variables; the other ones are 0."""
     at = [values.get(v, 0) for v in variables]
     return m.evaluate(at[: len(m.dims)], at[len(m.dims) :])
 
@@ -379,6 +383,8 @@ def _reduced(columns: Columns) -> tuple[dict[int, tuple[int, int]], list[int]]:
 def rank(columns: Columns) -> int:
     """Return the number of independent columns of a matrix over bits.
 
+    A column is a number whose bits are its entries.
+
     >>> rank((0b01, 0b11, 0b10))
     2
     """
@@ -398,6 +404,8 @@ def kernel(columns: Columns) -> Columns:
 
 def inverse(columns: Columns) -> Columns:
     """Return the inverse of a square matrix over bits of full rank, as columns.
+
+    A column is a number whose bits are its entries.
 
     >>> inverse((0b01, 0b11))
     (1, 3)

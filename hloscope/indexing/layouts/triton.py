@@ -78,7 +78,7 @@ class Blocked(Struct, frozen=True):
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """Return the sizes of the tile in which each thread of a block holds other elements.
+        """Return the sizes of the tile in which no two threads of a block hold the same element.
 
         >>> Blocked((1, 4), (8, 4), (4, 1), (1, 0)).tile
         (32, 16)

@@ -73,9 +73,9 @@ def _access_on_member(
 
 
 def _split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
-    """Return the number of the part, of `size` indices, that has the index, and the index in it.
+    """Return the number of the part that contains the index, and the index within that part.
 
-    Both are 0 for parts of size 0.
+    All parts have `size` indices. Both numbers are 0 for parts of size 0.
     """
     return (index // size, index % size) if size else (Const(0), Const(0))
 
@@ -182,6 +182,8 @@ def _written_size(
 ) -> int:
     """Return the number of members of a group, from the op, the types, or the device counts.
 
+    `source` and `target` are the sizes of the operand and of the result.
+
     Raises:
         UnsupportedError: None of them states it.
     """
@@ -201,10 +203,10 @@ def _written_size(
 
 
 def _received(ins: Instruction, op: AllToAll, target: Dims, group: int) -> Access:
-    """Return the access of an output element.
+    """Return the access from an output element of an all-to-all to the operand element it receives.
 
     Part `i` of the output is the part of member `i`'s operand that is numbered by this device's
-    position.
+    position. `target` has the sizes of the output, and `group` is the number of members.
     """
     split, concat = _split_and_concat(op)
     at = MapBuilder(target)
@@ -217,7 +219,11 @@ def _received(ins: Instruction, op: AllToAll, target: Dims, group: int) -> Acces
 
 
 def _sent(ins: Instruction, op: AllToAll, source: Dims, group: int) -> Access:
-    """Return the access of an operand element's output elements, the inverse of `_received`."""
+    """Return the access from an operand element of an all-to-all to the output elements it becomes.
+
+    It is the inverse of `_received`. `source` has the sizes of the operand, and `group` is the
+    number of members.
+    """
     split, concat = _split_and_concat(op)
     at = MapBuilder(source)
     mine, member = at.position(ins, 0, group - 1, group), at.range(group)
@@ -231,6 +237,7 @@ def _sent(ins: Instruction, op: AllToAll, source: Dims, group: int) -> Access:
 
 
 def _split_and_concat(op: AllToAll) -> tuple[int, int]:
+    """Return the dimension that an all-to-all splits, and the one that it concatenates."""
     split = op.split_dimension or 0
     return split, split if op.concat_dimension is None else op.concat_dimension
 
@@ -241,9 +248,9 @@ def _is_tuple_form(ins: Instruction, op: AllToAll) -> bool:
 
 
 def _member_to_member(ins: Instruction, shape: Dims, operand: int, output: int) -> Accesses:
-    """Return the access of an all-to-all of tuples.
+    """Return the access of an all-to-all of tuples between operand `operand` and output `output`.
 
-    Operand `q` of member `p` is output `p` of member `q`.
+    `shape` has the sizes of both. Operand `q` of member `p` is output `p` of member `q`.
     """
     at = MapBuilder(shape)
     at.position(ins, operand, operand, len(ins.operands))
@@ -332,6 +339,10 @@ def _(ins: Instruction, op: CollectivePermute, number: int) -> tuple[Accesses, .
 
 
 def _received_from(ins: Instruction, shape: Dims, run: _Run) -> Access:
+    """Return the access to the same index on the sender, for the receivers of one run.
+
+    `shape` has the sizes of the array.
+    """
     at = MapBuilder(shape)
     mine = at.position(ins, run.first, run.last, None)
     sender = Const(run.source) if run.first == run.last else mine + (run.source - run.first)
@@ -343,7 +354,10 @@ def _received_from(ins: Instruction, shape: Dims, run: _Run) -> Access:
 
 
 def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
-    """Return the position in its group of the root of operand and output number `number`."""
+    """Return the position, in its group, of the root of operand and output number `number`.
+
+    It is 0, or a runtime variable of the builder `at` if the op has an operand with the roots.
+    """
     if not op.has_dynamic_root:
         return Const(0)
     size = groups_of(ins).size
@@ -351,9 +365,9 @@ def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
 
 
 def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses:
-    """Return the accesses between operand and output number `number`.
+    """Return the accesses between operand and output number `number` of an op with a root.
 
-    They are the same in both directions.
+    They are the same in both directions. `bodies` are the dependences of the reduction.
     """
     at = MapBuilder(sizes(ins.operands[number].type))
     results = dims(len(at.dims))
@@ -386,9 +400,10 @@ def _(ins: Instruction, op: Rooted, operand: int, bodies: Bodies) -> tuple[Acces
 
 
 def _from_root(roots: Dims, number: int, target: Dims) -> Accesses:
-    """Return the access from the operand that holds the roots to output `number`.
+    """Return the access from the operand that holds the roots to output number `number`.
 
-    Its element `number` influences all elements of that output.
+    Element `number` of the operand influences all elements of that output. `roots` has the sizes of
+    the operand, `target` those of the output.
     """
     at = MapBuilder(roots)
     at.require(Dim(0), number, number)
@@ -399,11 +414,10 @@ _RAGGED = "which rows are exchanged depends on sizes and offsets known at run ti
 
 
 def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
-    """Return the access to the same index within any row, of any member.
+    """Return the access to elements of any row of any member.
 
-    Rows are numbered by dimension 0.
-    `here` and `there` are the sizes of the array that the access starts from and of the accessed
-    one.
+    The index inside the row is unchanged. Rows are numbered by dimension 0. `here` and `there` are
+    the sizes of the array that the access starts from and of the accessed one.
     """
     at = MapBuilder(here)
     results = [at.range(there[0]), *dims(len(here))[1:]]
@@ -413,7 +427,11 @@ def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
 
 
 def _anything(ins: Instruction, here: Dims, there: Dims) -> Access:
-    """Return the access to any element of an array of sizes `there`, of any member."""
+    """Return the access from any element of an array to every element of another, of any member.
+
+    `here` has the sizes of the array that the access starts from, `there` those of the accessed
+    one.
+    """
     at = MapBuilder(here)
     results = [at.range(size) for size in there]
     return _access_on_member(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)
@@ -422,7 +440,8 @@ def _anything(ins: Instruction, here: Dims, there: Dims) -> Access:
 def _ragged(ins: Instruction, operand: int, here: Dims, there: Dims) -> Accesses:
     """Return the accesses between operand `operand` and the output of a ragged all-to-all.
 
-    Operand 0 is the input, 1 the initial output; others are vectors of offsets or sizes.
+    Operand 0 is the input, 1 the initial output; others are vectors of offsets or sizes. `here` and
+    `there` are the sizes of the array that the access starts from and of the accessed one.
     """
     if operand == 0:
         return (_rows(ins, here, there),)

@@ -40,7 +40,8 @@ def dot_labels(
 ) -> tuple[list[int], list[int], list[int]]:
     """Return the labels of the dimensions of `lhs`, `rhs` and the result.
 
-    Equal labels are one index. The result has batch labels, then free ones of `lhs`, then of `rhs`.
+    A label is a number; dimensions with equal labels have one common index. The result has batch
+    labels, then free ones of `lhs`, then of `rhs`.
 
     >>> dot_labels(DotDimensions((0,), (0,), (2,), (1,)), 3, 3)
     ([0, 1, 2], [0, 2, 5], [0, 1, 5])
@@ -127,9 +128,10 @@ def _(ins: Instruction, op: DotGeneral, operand: int) -> tuple[Accesses, ...]:
 
 
 def _old_dot(lhs: Dims, rhs: Dims) -> tuple[str, str, str]:
-    """Return the labels of HLO's old `dot`, of `lhs`, `rhs` and result.
+    """Return the labels of the dimensions of HLO's old `dot`, of `lhs`, `rhs` and result.
 
-    It contracts the last dimension of `lhs` with the first one of `rhs`.
+    A label is a letter; dimensions with equal labels have one common index. The op contracts the
+    last dimension of `lhs` with the first one of `rhs`.
     """
     return {
         (1, 1): ("k", "k", ""),
@@ -140,7 +142,10 @@ def _old_dot(lhs: Dims, rhs: Dims) -> tuple[str, str, str]:
 
 
 def _einsum_labels(ins: Instruction, op: Dot | Einsum | UnaryEinsum) -> tuple[str, ...]:
-    """Return the labels of the operands, then of the result."""
+    """Return the labels of the dimensions of each operand, then of the result.
+
+    A label is a letter; dimensions with equal labels have one common index.
+    """
     shapes = [sizes(operand.type) for operand in ins.operands]
     if isinstance(op, Dot):
         return _old_dot(*shapes)
@@ -258,9 +263,10 @@ _GROUP = "group"
 
 
 def _labels(ins: Instruction, op: RaggedDot) -> list[list[int | str]]:
-    """Return the labels of the dimensions of lhs, rhs and result.
+    """Return the labels of the dimensions of lhs, rhs and result, as three lists.
 
-    The group is a label of rhs or of the result.
+    A label is a number, or "group" for the dimension that numbers groups, which rhs or the result
+    has. Dimensions with equal labels have one common index.
     """
     ranks = [len(sizes(operand.type)) for operand in ins.operands[:2]]
     left, right, result = (list[int | str](x) for x in dot_labels(op.dimensions, *ranks))
@@ -273,9 +279,11 @@ def _labels(ins: Instruction, op: RaggedDot) -> list[list[int | str]]:
 
 
 def _earlier_labels(ins: Instruction, labels: Sequence[list[int | str]]) -> list[int | str]:
-    """Return the labels of the dimensions of lhs, before the ragged one, that index group sizes.
+    """Return the labels of the leading dimensions of lhs that index the group sizes.
 
-    Dimensions of lhs are ordered by kind: batch, then free or contracting ones.
+    They come before the ragged dimension if dimensions of lhs are taken in this order: batch, then
+    contracting ones if the ragged one is contracting, else free ones. `labels` has the labels of
+    lhs, rhs and result.
     """
     assert isinstance(ins.op, RaggedDot)
     dimensions, (ragged,) = ins.op.dimensions, ins.op.lhs_ragged
@@ -317,8 +325,8 @@ def _map(
 
     Args:
         ins: The ragged dot.
-        labels: Labels of lhs, rhs and result.
-        shapes: Their sizes.
+        labels: Labels of the dimensions of lhs, rhs and result.
+        shapes: Sizes of lhs, rhs and result.
         arrays: The array that the map starts from and the one that it reaches: 0 is lhs, 1 rhs, 2
             the result.
         groups: The groups; `None` for elements in any or in no group.

@@ -142,7 +142,7 @@ def _passed(ins: Instruction) -> list[int]:
 
 
 def first_leaves(ins: Instruction) -> list[int]:
-    """Return, for each output, its own number if operand 0 has that leaf; -1 otherwise.
+    """Return, for each output, its own number if operand 0 has a leaf of that number; else -1.
 
     It is also -1 for an output that holds no data.
     """

@@ -55,9 +55,10 @@ class ConvolutionMaps:
         return [at.range(size) for size in self.op.window.sizes]
 
     def reversed_tap(self, k: int, tap: Expr) -> Expr:
-        """Return the kernel's coordinate for a tap of spatial dimension `k`, or the reverse.
+        """Return the kernel's coordinate for the tap `tap` of spatial dimension `k`.
 
-        Both are equal unless the window is reversed; the conversion is its own inverse.
+        Both are equal unless the window is reversed. As reversing twice changes nothing, the
+        function also returns the tap for a coordinate.
         """
         return self.op.window.sizes[k] - 1 - tap if self.op.window.reversal[k] else tap
 
@@ -74,8 +75,9 @@ class ConvolutionMaps:
     def move_into_group(self, index: list[Expr], out_feature: Expr) -> None:
         """Shift an index of the input in place, so that it lies in the group of an output feature.
 
-        The input's batch or feature is an index inside one group before, and inside the array
-        after.
+        Before the call, the index is relative to the start of the group, in the batch or the
+        feature dimension; after it, to the start of the array. `out_feature` is the coordinate of
+        the feature.
         """
         names, op = self.names, self.op
         for name, groups in (

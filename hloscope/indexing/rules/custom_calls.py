@@ -269,6 +269,11 @@ def _batch_rank(ins: Instruction) -> int:
 
 
 def _same_batch(here: Dims, there: Dims, batch: int) -> Accesses:
+    """Return the access to all elements with the same leading `batch` coordinates.
+
+    `here` has the sizes of the array that the access starts from, `there` those of the accessed
+    one.
+    """
     at = MapBuilder(here)
     index = [*dims(batch), *[at.range(size) for size in there[batch:]]]
     return over(_MATRIX, at.map(index))

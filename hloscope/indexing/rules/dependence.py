@@ -64,7 +64,7 @@ Bodies: TypeAlias = tuple[Dependence, ...]
 
 
 def body_of(bodies: Bodies, count: int) -> Dependence:
-    """Return the first body, which combines `count` accumulators with as many elements.
+    """Return the first of the bodies, which combines `count` accumulators with as many elements.
 
     Without bodies, return one in which each result depends on everything.
     """
@@ -106,7 +106,7 @@ class Use(Enum):
 def use_of(possible: bool, sure: bool) -> Use:
     """Return the `Use` of a value from two facts.
 
-    `possible` says that it is use_of for some data, `sure` that it is used for all data.
+    `possible` says that the value is used for some data, `sure` that it is used for all data.
     """
     return Use.ALWAYS if sure else Use.SOMETIMES if possible else Use.NEVER
 
@@ -292,7 +292,11 @@ def _fold(body: Dependence, count: int, least: int, most: int) -> Fold:
 
 
 def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[Uses, ...]:
-    """Return each result's uses of values; a use is certain if all sure states have it."""
+    """Return, for each of `count` results, its uses of values.
+
+    A result uses a value if some state in `possible` says so. The use is certain if all states in
+    `sure` do.
+    """
     rows = []
     for k in range(count):
         some = frozenset[int]().union(*[state[k] for state in possible])
@@ -328,6 +332,11 @@ class _Backwards:
         return self._states(0, most - 1) if most > 0 else []
 
     def _states(self, least: int, most: int) -> list[State]:
+        """Return the states from `least` to `most` applications before the end.
+
+        An empty state is added if the states were not followed to a cycle, so that no use counts as
+        sure.
+        """
         states = self._history.between(least, most)
         if self._history.is_complete:
             return states

@@ -150,6 +150,10 @@ _PADDING = "which elements are padding is known only at run time"
 
 
 def _landing(at: MapBuilder, ins: Instruction, k: int, element: Expr) -> Expr:
+    """Return the index in the result of element `element` of a dynamic pad, in dimension `k`.
+
+    The padding and the gap between elements are read from operands, as runtime variables of `at`.
+    """
     low, interior = ins.operands[2], ins.operands[4]
     start = at.read(*integers(low.type), low, (Const(k),))
     gap = at.read(0, integers(interior.type)[1], interior, (Const(k),))
@@ -236,7 +240,8 @@ def _restricted_to_sizes(accesses: Accesses, there: Sequence[Type]) -> Accesses:
 
     Args:
         accesses: The accesses of a rule, which takes bounds for sizes.
-        there: The types of the leaves of the accesses; a single type applies to all.
+        there: The types of the arrays of the accessed value, by `Access.leaf`; a single type
+            applies to all accesses.
     """
     found = []
     for access in accesses:
@@ -350,6 +355,13 @@ def _wider_accesses(ins: Instruction) -> Mapping[int, Accesses]:
 
 
 def _reversed(shape: Dims, dimensions: Dims, moved: set[int]) -> IndexingMap:
+    """Return the map to the reversed index, for every run-time size up to the bounds.
+
+    Args:
+        shape: Sizes of the array, with bounds for dynamic ones.
+        dimensions: The reversed dimensions.
+        moved: The dimensions of dynamic size.
+    """
     at = MapBuilder(shape)
     results: list[Expr] = dims(len(shape))
     for k in dimensions:
@@ -362,7 +374,10 @@ def _reversed(shape: Dims, dimensions: Dims, moved: set[int]) -> IndexingMap:
 
 
 def _concatenated(ins: Instruction, k: int) -> Iterator[tuple[int, Accesses]]:
-    """Yield, by number, the accesses of operands whose start varies with sizes of earlier ones."""
+    """Yield the accesses of operands whose start in dimension `k` varies, by operand number.
+
+    `k` is the concatenated dimension; a start varies with the run-time sizes of earlier operands.
+    """
     target = sizes(ins.type)
     least = most = 0
     for number, operand in enumerate(ins.operands):

@@ -58,7 +58,9 @@ LAST: Final = "of several updates of an element one wins"
 
 
 class Combined(Struct, frozen=True):
-    """Use of old elements, updates and results of the body by the outputs of a scatter.
+    """Which values the outputs of a scatter use: old elements, updates and results of the body.
+
+    An old element is an element of an input, before any update.
 
     Attributes:
         old: For each output, its use of each input's old element, if there may be no update.
@@ -76,7 +78,11 @@ class Combined(Struct, frozen=True):
 
 
 def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
-    """Return which old elements, updates and results of the body each output of a scatter uses."""
+    """Return which elements and results of the body each output of a scatter uses.
+
+    The elements are those of the inputs, before any update, and of the updates. `bodies` are the
+    dependences of the body; without any, a result depends on everything.
+    """
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
     # An element gets at most one update from each index vector of each batch.
@@ -137,10 +143,10 @@ def _window(op: Scatter) -> frozenset[int]:
 def old_elements(
     ins: Instruction, op: Scatter, uses: Combined, uses_if_hit: Uses, output: int, hit: Accesses
 ) -> list[Accesses]:
-    """Return, for each input of a scatter, the accesses from an output element to old elements.
+    """Return, for each input of a scatter, the accesses from an output element to its old elements.
 
-    An output element reads the old element of its own input, and those of other inputs that an
-    update combines with it.
+    An old element is an element of an input before any update. An output element reads the one of
+    its own input, and those of other inputs that an update combines with it.
 
     Args:
         ins: The scatter.
@@ -223,7 +229,8 @@ def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
 def hit_elements(updates: Accesses, shape: Dims) -> Accesses:
     """Return the access from each element that gets an update to itself.
 
-    `updates` are the accesses from the elements to the updates.
+    `updates` are the accesses from the elements to the updates; `shape` has the sizes of the array
+    of elements.
     """
     return tuple(
         [

@@ -31,7 +31,8 @@ def _(ins: Instruction, op: Fft, operand: int) -> tuple[Accesses, ...]:
 def _transformed(here: Dims, there: Dims, count: int) -> Accesses:
     """Return the access to all elements along the last `count` dimensions.
 
-    The other coordinates are those of the index that the access starts from.
+    The other coordinates are those of the index that the access starts from. `here` has the sizes
+    of the array that the access starts from, `there` those of the accessed one.
     """
     at = MapBuilder(here)
     batch = len(here) - count
@@ -138,12 +139,14 @@ class _Solve:
         return index
 
     def through_b(self, *, from_output: bool) -> IndexingMap:
+        """Return the map between operand `b` and the result, from the result if `from_output`."""
         at = MapBuilder(self.b)
         here, there = Dim(self.solved), at.range(self.n)
         self.before(at, *((there, here) if from_output else (here, there)))
         return at.map(self.vectors(at, there, Dim(self.free)))
 
     def read_of_a(self) -> IndexingMap:
+        """Return the map from an element of the result to the elements of `a` that it reads."""
         at = MapBuilder(self.b)
         row, column = at.range(self.n), at.range(self.n)
         self.before(at, row, Dim(self.solved))
@@ -151,6 +154,7 @@ class _Solve:
         return at.map(self.matrix(row, column))
 
     def reach_of_a(self) -> IndexingMap:
+        """Return the map from an element of `a` to the elements of the result that read it."""
         at = MapBuilder(self.a)
         row, column = Dim(self.rank - 2), Dim(self.rank - 1)
         if self.swapped:

@@ -323,9 +323,16 @@ def _runs(reads: tuple[bool, ...], is_constant: bool, steps: int) -> tuple[Runs,
 def _reads_other_indices(
     body: Dependence, result: int, parameter: int, parameters: int, carries: int
 ) -> bool:
-    """Return whether the result may read the parameter at another index within the slice.
+    """May a result of a scan's body read a parameter at another index within the slice?
 
-    Paths of reads through carries are followed. `parameters` and `carries` are the numbers of them.
+    Paths of reads through carries are followed, in which a carry is a result of the step before.
+
+    Args:
+        body: Dependences of the body.
+        result: Number of the result.
+        parameter: Number of the parameter.
+        parameters: Number of parameters.
+        carries: Number of carries.
     """
     first, shift = parameters - carries, len(body.reads) - parameters
     seen: set[tuple[int, bool]] = set()

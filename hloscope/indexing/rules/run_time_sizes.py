@@ -364,6 +364,7 @@ def _rank(type: Type) -> int:
 
 
 def _bound(type: Type, k: int) -> int | None:
+    """Return the size of dimension `k`, or else the bound of the size; `None` without both."""
     if not isinstance(type, TensorType):
         return None
     size = type.sizes[k]
@@ -395,9 +396,11 @@ def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
 def _origin(
     ins: Instruction, read: SizeRead, origins: dict[SizeOrElements, SizeOrElements]
 ) -> SizeOrElements:
-    """Return the value, found by tracing back in this computation, whose size was set.
+    """Return the run-time size that the dependence `read` of `ins` comes from, where it was set.
 
-    `origins` has the results of earlier calls and is extended.
+    It is found by tracing back, through values of equal size, in this computation. A dependence on
+    elements leads to the elements of the operand. `origins` has the results of earlier calls and is
+    extended.
     """
     value = ins.operands[read.operand]
     if read.dimension is None:

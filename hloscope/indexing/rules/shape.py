@@ -198,6 +198,7 @@ def _starts(ins: Instruction) -> list[int]:
 
 
 def _shifted(rank: int, dimension: int, offset: int) -> list[Expr]:
+    """Return an index of `rank` dimensions, with `offset` added in dimension `dimension`."""
     results = dims(rank)
     results[dimension] = from_terms([(results[dimension], 1)], offset)
     return results
@@ -233,9 +234,10 @@ def _(ins: Instruction, op: Pad, operand: int) -> tuple[Accesses, ...]:
 
 
 def _hit(at: MapBuilder, op: Pad, source: Dims, target: Dims, k: int, index: Expr) -> Expr:
-    """Return the coordinate of the array element at an index of the result in dimension `k`.
+    """Return the coordinate of the array element at index `index` of the result in dimension `k`.
 
-    The builder gets the constraint that this element exists.
+    The builder gets the constraint that this element exists. `source` has the sizes of the array,
+    `target` those of the result.
     """
     low, step = op.edge_padding_low[k], op.interior_padding[k] + 1
     at.require(index, max(0, low), min(target[k] - 1, low + (source[k] - 1) * step))
@@ -251,7 +253,8 @@ def _misses(
     """Return the disjoint pieces of the result that hold the padding value.
 
     Each piece is a builder and an index of the result. The index is over the builder's dimensions,
-    or with `ranges` over its range variables.
+    or with `ranges` over its range variables. `source` has the sizes of the array, `target` those
+    of the result.
     """
     pieces = []
     for k, size in enumerate(target):

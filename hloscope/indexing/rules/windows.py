@@ -71,10 +71,18 @@ def base_index(
 def window_position(
     at: MapBuilder, window: Window, k: int, element: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """Return the position of the window whose tap is on a base element, as `base_index` inverts.
+    """Return the position of the window whose tap is on a base element, in one dimension.
 
-    The builder gets the constraint that this position exists. The other arguments are those of
-    `base_index`.
+    The builder gets the constraint that this position exists. It is the inverse of `base_index`.
+
+    Args:
+        at: Builder of the map.
+        window: The window.
+        k: The dimension of the window.
+        element: Coordinate of the base element.
+        tap: Index inside the window.
+        size: Number of positions.
+        before: Padding before the base.
     """
     coordinate = element * window.base_dilations[k] - tap * window.window_dilations[k] + before
     return at.quotient(coordinate, window.strides[k], size)
@@ -88,7 +96,7 @@ def _taps(at: MapBuilder, window: Window) -> list[Expr]:
 def _base(at: MapBuilder, window: Window, positions: Sequence[Expr], shape: Dims) -> list[Expr]:
     """Return the index of the base elements under the windows at `positions`.
 
-    Taps become range variables of the builder.
+    Taps become range variables of the builder. `shape` has the sizes of the base.
     """
     taps = _taps(at, window)
     return [
@@ -98,9 +106,10 @@ def _base(at: MapBuilder, window: Window, positions: Sequence[Expr], shape: Dims
 
 
 def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], shape: Dims) -> list[Expr]:
-    """Return the index of the positions whose windows have `element`.
+    """Return the index of the window positions at which the window contains a base element.
 
-    Taps become range variables of the builder.
+    The base element has the index `element`. Taps become range variables of the builder. `shape`
+    has the numbers of positions.
     """
     taps = _taps(at, window)
     return [
@@ -113,7 +122,11 @@ def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], shape: D
 
 
 def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
-    """Return the dependences of a reduce-window's outputs, as those of a fold."""
+    """Return which initial values and elements each output of a reduce-window uses.
+
+    A window is a fold over its elements; padding and holes count as the initial value. `bodies` are
+    the dependences of the reduction.
+    """
     window, count = op.window, len(ins.operands) // 2
     taps, body = prod(window.sizes), body_of(bodies, count)
     whole = fold(body, count, taps, taps)
@@ -128,9 +141,10 @@ def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
 
 
 def _with_initial_for_missing(as_initial: Uses, as_element: Uses) -> Uses:
-    """Return the uses of initial values, which also take the place of missing elements.
+    """Return the uses of initial values, if the body also gets them in place of missing elements.
 
-    `as_initial` are the uses as initial values of the fold, `as_element` those of elements.
+    `as_initial` has the uses as initial value of the fold, `as_element` the uses of elements. A
+    value that is used in place of an element only is used sometimes.
     """
     return Uses({**dict.fromkeys(as_element, Use.SOMETIMES), **as_initial})
 
@@ -173,14 +187,20 @@ _CHOICE = "which element of its window a source element goes to depends on the d
 
 
 def _neighbours(op: SelectAndScatter, shape: Dims, source: Dims) -> Accesses:
-    """Return the access from an element to all elements that share a window with it."""
+    """Return the access from an element to all elements that share a window with it.
+
+    `shape` has the sizes of the operand, `source` the numbers of window positions.
+    """
     at = MapBuilder(shape)
     positions = _positions(at, op.window, dims(len(shape)), source)
     return exact(at.simplified(_base(at, op.window, positions, shape)))
 
 
 def _windows(op: SelectAndScatter, shape: Dims, source: Dims) -> IndexingMap:
-    """Return the map from an element to the positions of the windows that have it."""
+    """Return the map from an element to the positions of the windows that contain it.
+
+    `shape` has the sizes of the operand, `source` the numbers of window positions.
+    """
     at = MapBuilder(shape)
     return at.simplified(_positions(at, op.window, dims(len(shape)), source))
 
@@ -221,6 +241,7 @@ _WIDE: Final = 16
 
 
 def _is_wide(value: Instruction) -> bool:
+    """Is the value an array whose elements have at least `_WIDE` bits?"""
     return isinstance(value.type, TensorType) and value.type.element.bits >= _WIDE
 
 
