@@ -163,7 +163,10 @@ class AffineMap(Struct, frozen=True):
         return AffineMap(self.num_dims, self.num_symbols, tuple(self.results[i] for i in indices))
 
     def replace(self, values: Mapping[Expr, ExprLike]) -> AffineMap:
-        """Return a map with subexpressions of the results replaced simultaneously."""
+        """Return a map with subexpressions of the results replaced simultaneously.
+
+        `values` has the new expression for each subexpression to replace.
+        """
         return AffineMap(
             self.num_dims, self.num_symbols, tuple(replace(e, values) for e in self.results)
         )

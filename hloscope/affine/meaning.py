@@ -148,7 +148,7 @@ def rebuild(e: Expr, new: Callable[[Expr], Expr]) -> Expr:
 
 
 def substitute(e: Expr, values: Mapping[Var, ExprLike]) -> Expr:
-    """Return `e` with variables replaced simultaneously.
+    """Return `e` with variables replaced simultaneously; `values` has the new expression of each.
 
     >>> d0, d1 = Dim(0), Dim(1)
     >>> print(substitute(d0 * 2 + d1, {d0: d1, d1: d0 + 3}))
@@ -160,10 +160,9 @@ def substitute(e: Expr, values: Mapping[Var, ExprLike]) -> Expr:
 def replace(e: Expr, values: Mapping[Expr, ExprLike] | Mapping[Var, ExprLike]) -> Expr:
     """Return `e` with subexpressions replaced simultaneously.
 
-    Where two nest, the outer one is replaced.
-
-    The subexpressions of a sum are its terms, its constant and its coefficients; partial sums are
-    not.
+    `values` has the new expression for each subexpression to replace. Where two nest, the outer one
+    is replaced. The subexpressions of a sum are its terms, its constant and its coefficients;
+    partial sums are not.
 
     >>> d0, d1 = Dim(0), Dim(1)
     >>> print(replace((d0 + 2) // 4 + d1 % 2, {d0 + 2: d1}))

@@ -223,7 +223,7 @@ class _Reader:
         return True
 
     def close(self, levels: list[_Level]) -> Expr | None:
-        """Close the innermost parenthesis and return its value.
+        """Close the innermost parenthesis, the last one in `levels`, and return its value.
 
         Return `None` after a comma between the operands of `min` or `max`.
 
@@ -315,9 +315,9 @@ _COMMA: Final = pattern(r"\s*,")
 
 
 def find_where(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the positions of `where` and of the first name after it.
+    """Return the positions of `where` and of the first name after it, in `text[start:end]`.
 
-    The result is `None` without named parts.
+    Positions are counted from the start of `text`. The result is `None` without named parts.
     """
     found = _WHERE.search(text, start, end)
     return found.span() if found else None

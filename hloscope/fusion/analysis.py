@@ -212,7 +212,10 @@ class Analysis(Flows):
         return known.for_(callee)
 
     def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Return the result of `summary` without the memo, by a traversal from the root."""
+        """Return the result of `summary` by a traversal from the root, without the memo.
+
+        `leaf` is the number of the root's leaf.
+        """
         walk = AccessTraversal(self.interner, self.leaves)
         walk.begin(callee.root, leaf)
         walk.to_producers(self.positions(callee).get, self.reads)

@@ -124,7 +124,7 @@ class _UnknownError(Exception):
 
 
 def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
-    """Return the memoized result of `source_in`.
+    """Return the memoized result of `source_in` for leaf `leaf` of the root of `callee`.
 
     Raises:
         _UnknownError: There is none yet.
@@ -181,9 +181,10 @@ def _equal_operand(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
 
 
 def _operand_leaf(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
-    """Return the operand number, and the leaf in it, of leaf `leaf` of all operands' leaves.
+    """Return the operand number, and the leaf in the operand, of one of all operands' leaves.
 
-    The leaves of all operands are concatenated. The result is `None` if there are fewer leaves.
+    `leaf` is its number in the concatenated leaves of all operands. The result is `None` if there
+    are fewer leaves.
     """
     starts = at.starts(ins)
     if leaf >= starts[-1]:
@@ -375,7 +376,8 @@ def _varying_variables(
 ) -> frozenset[int]:
     """Return the numbers of the runtime variables that differ between applications.
 
-    A variable that is read at an index that differs is included.
+    A variable that is read at an index that differs is included. `is_varying` returns whether the
+    value of an instruction differs between applications.
     """
     found = {
         i

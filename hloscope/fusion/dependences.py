@@ -265,7 +265,10 @@ class Flows(ABC):
         return self.results.once(key, lambda: dependence_of(callee, self, self.summary))
 
     def _read_inside(self, ins: Instruction, output: int) -> Iterator[Flow]:
-        """Yield the dependences on values that the bodies of an op with a rule capture."""
+        """Yield the dependences on values that the bodies of an op with a rule capture.
+
+        They are those of output number `output`.
+        """
         outside = self.captured(ins)
         if not outside:
             return

@@ -163,7 +163,7 @@ class Leaves:
         return self._of(type).types
 
     def of_part(self, type: Type, part: Part) -> int:
-        """Return the number of the leaf that is this tensor or this run-time size."""
+        """Return the number of the leaf that `part` stands for: a tensor or a run-time size."""
         known = self._of(type)
         return known.parts.index(part, known.tensors[part.tensor])
 

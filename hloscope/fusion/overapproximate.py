@@ -182,8 +182,8 @@ completely.
 def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr] | None:
     """Return the results that are functions of the dimensions, by result number.
 
-    All other results are distinct, unconstrained range variables over whole dimensions.  The result
-    is `None` for other maps.
+    All other results are distinct, unconstrained range variables over whole dimensions, of the
+    sizes `sizes`. The result is `None` for other maps.
     """
     map = access.map
     if map is None or map.constraints or map.runtime or access.replica is not None:

@@ -186,7 +186,7 @@ def _has_conditions(access: Access) -> bool:
 
 
 def _target(ins: Instruction, flow: Flow) -> Leaf:
-    """Return the value and leaf that a dependence of `ins` leads to."""
+    """Return the value and leaf that the dependence `flow` of `ins` leads to."""
     operand = flow.operand
     return (ins.operands[operand] if isinstance(operand, int) else operand, flow.leaf)
 
@@ -443,7 +443,7 @@ class Tables:
         return table
 
     def _node(self, height: int, parts: tuple[Part, ...]) -> Node:
-        """Return the node with these children; equal nodes are one object."""
+        """Return the node of this height with the children `parts`; equal nodes are one object."""
         known = self._tables.get(parts)
         if known is None:
             known = self._tables[parts] = Node(height, parts)

@@ -50,7 +50,7 @@ class Region(Struct, frozen=True):
 
     @classmethod
     def of_instructions(cls, instructions: Iterable[Instruction], root: Instruction) -> Region:
-        """Return the region of a given set of instructions of one computation."""
+        """Return the region of some instructions of one computation, with the root `root`."""
         return cls(frozenset(instructions), root)
 
 
@@ -97,7 +97,7 @@ def _is_at_edge(region: Region, ins: Instruction) -> bool:
 
 
 def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:
-    """Return the leaf number of a tensor of a value."""
+    """Return the leaf number of tensor number `output` of the value of `ins`."""
     leaf = analysis.leaf_of(ins.type, output)
     assert leaf is not None, f"`{ins.name}` has no output {output}"
     return leaf
@@ -180,7 +180,10 @@ def _open_all(
 
 
 def _closed(analysis: Analysis, callee: Computation, walk: AccessTraversal) -> AccessesByValue:
-    """Finish a traversal inside a computation, expand its fusions, and return the accesses."""
+    """Finish a traversal inside a computation, expand its fusions, and return the accesses.
+
+    `walk` is the traversal, which has begun.
+    """
     walk.to_producers(analysis.positions(callee).get, analysis.reads)
     found: AccessesByValue = {}
     _merge(found, walk.found)
@@ -266,7 +269,7 @@ def _merge(into: AccessesByValue, more: Mapping[Instruction, dict[int, AccessSet
 
 
 def _order(inside: frozenset[Instruction]) -> dict[Instruction, int]:
-    """Return a number for each instruction, so that producers have smaller numbers than users."""
+    """Return a number for each of the instructions; producers have smaller numbers than users."""
 
     def read(ins: Instruction) -> list[Instruction]:
         return [o for o in (*captured(ins)[::-1], *ins.operands[::-1]) if o in inside]

@@ -172,7 +172,7 @@ def _variable_renamed(
 
 
 def renamed_value(value: Instruction, new: Mapping[Instruction, Instruction]) -> Instruction:
-    """Return the replacement of a value, or the value itself if it has none.
+    """Return the replacement of a value in `new`, or the value itself if it has none.
 
     If the value is inside a call, the call is replaced too.
     """
@@ -190,7 +190,7 @@ def renamed_value(value: Instruction, new: Mapping[Instruction, Instruction]) ->
 def _all_renamed(
     steps: tuple[Instruction, ...], new: Mapping[Instruction, Instruction]
 ) -> tuple[Instruction, ...]:
-    """Return the collectives, each replaced if it has a replacement in `new`."""
+    """Return the collectives `steps`, each replaced if it has a replacement in `new`."""
     return tuple([new.get(step, step) for step in steps]) if steps else steps
 
 
@@ -262,9 +262,9 @@ def computed_ahead(results: Results, question: str, computation: Computation) ->
 
 
 def depth(results: Results, computation: Computation) -> int:
-    """Return the number of computations in the longest chain of calls that begins here.
+    """Return the number of computations in the longest chain of calls that begins at a computation.
 
-    A recursive call ends a chain.
+    A recursive call ends a chain. `results` memoizes the numbers.
     """
     for top in _called(results, "depth", computation):
         below = [results.get(("depth", callee), 0) for callee in top.callees]

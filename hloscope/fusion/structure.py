@@ -153,7 +153,7 @@ def tuple_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int)
 
 @reads(GetTupleElement, Result)
 def element_reads(at: Context, ins: Instruction, op: GetTupleElement, leaf: int) -> Iterator[Flow]:
-    """Yield the leaf of the tuple that a leaf of the selected element equals."""
+    """Yield the leaf of the tuple that leaf `leaf` of the selected element equals."""
     yield Flow(0, at.offset(ins.operands[0].type, op.index) + leaf, None)
 
 
@@ -161,7 +161,10 @@ def element_reads(at: Context, ins: Instruction, op: GetTupleElement, leaf: int)
 def element_writes(
     at: Context, ins: Instruction, op: GetTupleElement, operand: int, leaf: int
 ) -> Iterator[Flow]:
-    """Yield the leaf of the value that equals a leaf of the tuple; none for other elements."""
+    """Yield the leaf of the value that equals leaf `leaf` of the tuple.
+
+    There is none if the leaf is in another element than the selected one.
+    """
     first = at.offset(ins.operands[0].type, op.index)
     if first <= leaf < first + len(at.leaves(ins.type)):
         yield Flow(0, leaf - first, None)
@@ -172,19 +175,25 @@ def element_writes(
 
 @reads(Fusion, Call, Composite)
 def call_reads(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterable[Flow]:
-    """Return the dependences of a leaf of a call's value, which is the root of the callee."""
+    """Return the dependences of leaf `leaf` of a call's value on the call's operands.
+
+    The value of a call is the root of the called computation.
+    """
     return at.called(ins.calls[0], leaf, ins)
 
 
 @writes(Fusion, Call, Composite)
 def call_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterable[Flow]:
-    """Return the dependences of a call's value on an operand, a parameter of the callee."""
+    """Return the dependences of a call's value on leaf `leaf` of operand number `operand`.
+
+    The operand is the parameter of the called computation with the same number.
+    """
     return at.calling(ins.calls[0], operand, leaf, ins)
 
 
 @reads(Case)
 def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[Flow]:
-    """Yield the dependences of a conditional's leaf on its condition and on branch operands."""
+    """Yield the dependences of leaf `leaf` of a conditional on its condition and operands."""
     yield Flow(0, 0, (at.interner.every_element(at.leaves(ins.type)[leaf], ins.operands[0].type),))
     for k, branch in enumerate(ins.calls):
         yield from at.called(branch, leaf, ins, k + 1)
@@ -192,7 +201,7 @@ def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[F
 
 @writes(Case)
 def case_writes(at: Context, ins: Instruction, op: Case, operand: int, leaf: int) -> Iterator[Flow]:
-    """Yield the dependences of a conditional's value on one operand.
+    """Yield the dependences of a conditional's value on leaf `leaf` of operand number `operand`.
 
     All elements depend on operand 0, the condition. The operand of a branch is used as that branch
     uses its parameter.
@@ -289,9 +298,9 @@ def start_writes(
 def _with_start_as_collective(
     at: Context, flows: Iterable[Flow], inner: Instruction, start: Instruction
 ) -> Iterator[Flow]:
-    """Yield the dependences with the start as their collective, instead of `inner`.
+    """Yield the dependences `flows` with `start` as their collective, instead of `inner`.
 
-    `inner` is the operation that the start runs.
+    `inner` is the operation that the asynchronous start `start` runs.
     """
     for flow in flows:
         if flow.accesses is not None and has_runtime(flow.accesses):

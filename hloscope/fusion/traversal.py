@@ -317,7 +317,10 @@ class AccessTraversal:
         return False
 
     def _limited(self, ins: Instruction, leaf: int, accesses: AccessSet) -> AccessSet:
-        """Return the accesses, or fewer and smaller ones that cover them if they are too many."""
+        """Return the accesses, or fewer and smaller ones that cover them if they are too many.
+
+        They lead to leaf `leaf` of the value of `ins`.
+        """
         if len(accesses) <= COMPRESS_AT and not any(map(is_large, accesses)):
             return accesses
         type = self._end or self._leaves(ins.type)[leaf]

@@ -128,7 +128,7 @@ def _conditions(map: IndexingMap, new: Mapping[Var, Expr]) -> list[Constraint]:
 
 
 def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
-    """Return the map with runtime variables replaced by expressions over the others.
+    """Return the map with the runtime variables in `new` replaced by expressions over the others.
 
     The remaining runtime variables are renumbered.
 

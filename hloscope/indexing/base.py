@@ -172,7 +172,10 @@ class MapBase:
         results: Sequence[Expr | int] | None = None,
         constraints: Iterable[Constraint] | None = None,
     ) -> Self:
-        """Return the map with the given fields replaced, in canonical form."""
+        """Return the map with the given fields replaced, in canonical form.
+
+        Fields that are `None` stay.
+        """
         others = dims, ranges, runtime, constraints
         if results is not None and others == (None,) * 4 and not self.is_known_empty:
             exprs = tuple([Const(r) if isinstance(r, int) else r for r in results])
@@ -365,7 +368,7 @@ _VARIABLES: Final = frozenset((Dim, Range, Runtime))
 def _canonical(
     dims: _Dims, ranges: _Dims, runtime: _Runtime, constraints: tuple[Constraint, ...]
 ) -> tuple[_Dims, _Dims, _Runtime, tuple[Constraint, ...]]:
-    """Return the variables and constraints in canonical form; see `MapBase`.
+    """Return the variables of a map and its constraints in canonical form; see `MapBase`.
 
     Raises:
         TooLargeError: A bound does not fit into 64 bits.

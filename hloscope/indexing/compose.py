@@ -119,7 +119,10 @@ def _results_by_dim(results: Sequence[Expr]) -> dict[Var, Expr]:
 
 
 def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
-    """Return the composition, with the constraints `bounds` on the dimensions of `second`."""
+    """Return the composition of `first` and then `second`.
+
+    It has the constraints `bounds` on the dimensions of `second`.
+    """
     if first.is_undefined or second.is_undefined:
         return type(first)(is_undefined=True)
     if len(first.results) != len(second.dims):

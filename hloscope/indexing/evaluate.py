@@ -65,7 +65,9 @@ def integers(values: Sequence[int], noun: str) -> list[int]:
 
 
 def _at(m: MapBase, dims: Index, ranges: Index, runtime: Index) -> dict[Var, int]:
-    """Return the value of each variable of a map, given the values by kind of variable.
+    """Return the value of each variable of a map.
+
+    `dims`, `ranges` and `runtime` have the values of the variables of each kind, in order.
 
     Raises:
         TypeError: A value is not an integer.
@@ -138,8 +140,9 @@ def satisfies_array(
     *,
     check_bounds: bool = True,
 ) -> Bools:
-    """Return, for each of many points, whether it lies in the domain; arrays of values broadcast.
+    """Return, for each of many points, whether it lies in the domain of a map.
 
+    `dims`, `ranges` and `runtime` have an array of values for each variable; the arrays broadcast.
     Without `check_bounds` only the constraints are checked.
     """
     return _satisfied(m, _arrays(m, dims, ranges, runtime), check_bounds=check_bounds)
@@ -209,9 +212,11 @@ def points_of_box(
 ) -> set[Point]:
     """Return all results of the indices in a box; `sides` has an interval for each dimension.
 
+    `runtime` has the values of the runtime variables.
+
     Raises:
-        ValueError: The box and the range variables have more than `limit` combinations of
-            values, or an index does not fit into 64 bits.
+        ValueError: The box and the range variables have more than `limit` combinations of values,
+            or an index does not fit into 64 bits.
     """
     running: dict[Var, Interval] = {Dim(i): side for i, side in enumerate(sides)}
     running |= {Range(i): v.interval for i, v in enumerate(m.ranges)}
@@ -509,7 +514,9 @@ def _with_value(m: MapBase, expr: Expr) -> MapBase:
 
 
 def unravel(flat: Any, sizes: Sequence[int]) -> list[Ints]:
-    """Return the index of each linear position, one array per dimension, row-major.
+    """Return the index of each linear position in `flat`, one array per dimension, row-major.
+
+    `sizes` has the sizes of the dimensions.
 
     >>> import numpy
     >>> [i.tolist() for i in unravel(numpy.arange(6), (2, 3))]
@@ -528,9 +535,9 @@ def unravel(flat: Any, sizes: Sequence[int]) -> list[Ints]:
 
 
 def ravel(index: Sequence[Ints], sizes: Sequence[int]) -> Ints:
-    """Return the row-major linear position of each index.
+    """Return the row-major linear position of each index in an array of the sizes `sizes`.
 
-    `index` has one array per dimension, at least one.
+    `index` has one array of coordinates per dimension, at least one.
 
     >>> import numpy
     >>> ravel(unravel(numpy.arange(6), (2, 3)), (2, 3)).tolist()

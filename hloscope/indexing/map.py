@@ -64,6 +64,13 @@ class IndexingMap(MapBase):
     ) -> Self:
         """Return the map whose dimension and range variables take the values `[0, size)`.
 
+        Args:
+            dim_sizes: The size for each dimension variable.
+            range_sizes: The size for each range variable.
+            results: The results, as expressions over the variables.
+            constraints: Pairs of an expression and the interval that contains it.
+            runtime: The runtime variables.
+
         >>> from hloscope.affine import Range
         >>> print(IndexingMap.of_sizes((4, 6), (3,), (Dim(0), Range(0))))
         (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 5], s0 in [0, 2]
@@ -74,6 +81,8 @@ class IndexingMap(MapBase):
     @classmethod
     def identity(cls, sizes: Sequence[int]) -> Self:
         """Return the map from each index of a shape to itself.
+
+        `sizes` has the size of each dimension.
 
         >>> print(IndexingMap.identity((4, 6)))
         (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 5]
@@ -173,10 +182,11 @@ class IndexingMap(MapBase):
     def evaluate_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
     ) -> tuple[Ints, ...]:
-        """Return the results at many points, one array per result; the arrays of values broadcast.
+        """Return the results at many points, one array per result.
 
-        Points outside the domain have results too; `satisfies_array` returns which points are
-        inside.
+        `dims`, `ranges` and `runtime` have an array of values for each variable; the arrays
+        broadcast. Points outside the domain have results too; `satisfies_array` returns which
+        points are inside.
 
         >>> IndexingMap.parse("(d0) -> (d0 / 2)").evaluate_array([range(4)])
         (array([0, 0, 1, 1]),)
@@ -193,7 +203,8 @@ class IndexingMap(MapBase):
     ) -> bool:
         """Does the point lie in the domain?
 
-        Without `check_bounds`: does it satisfy the constraints?
+        `dims`, `ranges` and `runtime` have the values of the variables of each kind. Without
+        `check_bounds` only the constraints are checked.
         """
         return values.satisfies(self, dims, ranges, runtime, check_bounds=check_bounds)
 
@@ -202,14 +213,15 @@ class IndexingMap(MapBase):
     ) -> Bools:
         """Return, for each of many points, whether it lies in the domain.
 
-        Arrays of values broadcast.
-
-        Without `check_bounds` only the constraints are checked.
+        `dims`, `ranges` and `runtime` have an array of values for each variable; the arrays
+        broadcast. Without `check_bounds` only the constraints are checked.
         """
         return values.satisfies_array(self, dims, ranges, runtime, check_bounds=check_bounds)
 
     def points(self, dims: Index, runtime: Index = ()) -> set[Point]:
-        """Return all results of one index, over all values of the range variables.
+        """Return all results of the index `dims`, over all values of the range variables.
+
+        `runtime` has the values of the runtime variables.
 
         Raises:
             ValueError: The range variables have more than 16 million combinations of values.
@@ -521,7 +533,10 @@ class IndexingMap(MapBase):
         ranges: Sequence[Interval | int] = (),
         runtime: Sequence[Interval | int] = (),
     ) -> Self:
-        """Return the map with other bounds of its variables; an integer is a size.
+        """Return the map with other bounds of its variables.
+
+        `dims`, `ranges` and `runtime` have an interval for each variable; an integer `n` is `[0,
+        n)`.
 
         Raises:
             ValueError: The number of bounds differs from the number of variables.

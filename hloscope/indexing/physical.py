@@ -222,7 +222,10 @@ def _with_dims_in_order(m: IndexingMap, order: Dims) -> IndexingMap:
 
 
 def physical_access(access: Access, here: Type, there: Type) -> Access:
-    """Return the access with its map converted to physical indices; see `physical_map`."""
+    """Return the access with its map converted from logical to physical indices.
+
+    `here` is the type of the array that the access starts from, `there` that of the accessed one.
+    """
     if access.map is None:
         return access
     replica = access.replica
@@ -265,7 +268,7 @@ def minimal_groups(here: Dims, there: Dims) -> tuple[tuple[slice, slice], ...]:
 
 
 def linearize(index: Sequence[Expr], shape: Dims) -> Expr:
-    """Return the row-major linear position of an index.
+    """Return the row-major linear position of an index in an array of sizes `shape`.
 
     >>> print(linearize(first_dims(2), (4, 8)))
     d0 * 8 + d1

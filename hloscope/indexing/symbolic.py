@@ -292,11 +292,10 @@ class _BackwardTraversal:
         raise UnsupportedError(f"more than {MOST_VALUES:,} values are between")
 
     def _visit(self, place: ArrayOfValue, accesses: list[Access | None]) -> None:
-        """Compose the accesses of a value with what its instruction reads of the operands.
+        """Compose the accesses of an array with what its instruction reads of the operands.
 
-        The results are added to the accesses of the operands.
-
-        If the value equals another one unchanged, its accesses are added to that one.
+        The array is `place`. The results are added to the accesses of the operands. If the array
+        equals another one unchanged, its accesses are added to that one.
         """
         frame, ins, leaf = place
         same = self._equal_array(frame, ins, leaf)

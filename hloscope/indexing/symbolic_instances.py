@@ -181,7 +181,10 @@ def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | No
 
 
 def _integer(frame: Frame, leaf: Leaf, values: Values) -> int | None:
-    """Return the value of an integer scalar at these sizes; `None` if it is not known."""
+    """Return the value of an integer scalar at these values of the symbols; `None` if not known.
+
+    `leaf` has the element of the scalar as an expression in the symbols.
+    """
     element = leaf.contents[0] if leaf.shape == () and leaf.contents else None
     return None if element is None else evaluate(frame.symbols.simplified(element), values)
 
@@ -219,6 +222,8 @@ def _joined(types: Sequence[Type]) -> Type:
 
 def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[int, ...]]:
     """Return the op with its integer operands as attributes, and the numbers of other operands.
+
+    `values` has the values of the symbols, from which the attributes are computed.
 
     Raises:
         LookupError: An integer operand is not known in terms of sizes.
@@ -258,7 +263,10 @@ def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[i
 
 
 def _breaks_hints(frame: Frame, ins: Instruction, values: Values) -> bool:
-    """Do the sizes contradict the op's hints about (non-)expanding dimensions?"""
+    """Do the sizes contradict the op's hints about (non-)expanding dimensions?
+
+    `values` has the values of the symbols, which determine the sizes.
+    """
     assert isinstance(ins.op, DynamicBroadcastInDim)
     source, target = frame.operands(ins)[0].shape or (), frame.of(ins)[0].shape or ()
     sizes = _evaluated(frame, source, values)

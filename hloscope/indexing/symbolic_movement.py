@@ -379,7 +379,7 @@ def _within(here: list[Expr], there: list[Expr], index: list[Expr]) -> list[Expr
 
 
 def _linear_position(shape: list[Expr], index: list[Expr]) -> Expr:
-    """Return the row-major linear position of an index."""
+    """Return the row-major linear position of an index in an array of sizes `shape`."""
     if constants(tuple(shape[1:])) is None:
         total: Expr = Const(0)
         for k, e in enumerate(index):

@@ -220,7 +220,7 @@ class _Reader:
         return cls(variables(Dim, dims), variables(Range, ranges), rts, results, constraints)
 
     def variables(self, kind: type[Dim | Range | Runtime], close: str) -> list[str]:
-        """Parse variable names up to the closing bracket, inclusive."""
+        """Parse names of variables of class `kind` up to the bracket `close`, inclusive."""
         names: list[str] = []
         if self.accept(close):
             return names

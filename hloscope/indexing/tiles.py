@@ -503,9 +503,9 @@ def _sum(part: Part, fixed: Sequence[Dim] | None = None) -> _Sum | None:
 
 
 def _is_within(inner: Part, outer: Part, sides: dict[Dim, Interval]) -> bool:
-    """Is the image of each tile under one linear result a subset of that under the other?
+    """Is the image of each tile under `inner` a subset of that under `outer`?
 
-    `sides` has the interval of each dimension.
+    Each of the two is a part with one linear result. `sides` has the interval of each dimension.
     """
     wide = _sum(outer)
     if wide is None or not wide.is_dense:

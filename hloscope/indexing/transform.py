@@ -159,7 +159,7 @@ def _is_satisfiable(m: MapBase, constraints: Sequence[Constraint]) -> bool | Non
 
 
 def _sum_is_satisfiable(box: Mapping[Var, Interval], e: Expr, inside: Interval) -> bool | None:
-    """Can a sum of multiples of variables have a value in an interval? `None` if undecided.
+    """Can the sum `e` of multiples of variables have a value in `inside`? `None` if undecided.
 
     The terms are taken by growing coefficient. As long as each coefficient is at most the width
     reached so far plus one, the sums plus `[0, width]` have no gap, so the bounds decide.
@@ -232,8 +232,8 @@ def replaced(
 ) -> M:
     """Return the map in other variables.
 
-    `new` has each old variable as an expression in the new ones. The other arguments are the new
-    variables.
+    `new` has each old variable as an expression in the new ones; `dims`, `ranges` and `runtime` are
+    the new ones.
     """
     return m.with_(
         dims=dims,
@@ -324,7 +324,9 @@ def bounded(
     ranges: Sequence[Interval | int] = (),
     runtime: Sequence[Interval | int] = (),
 ) -> M:
-    """Return the map with other intervals; an integer is a size.
+    """Return the map with other intervals of its variables.
+
+    `dims`, `ranges` and `runtime` have an interval for each variable; an integer `n` is `[0, n)`.
 
     Raises:
         ValueError: The number of bounds differs from the number of variables.
@@ -551,7 +553,7 @@ def _sum_of_two(
 
 
 def _outside_sums(nodes: Iterable[Expr], roots: Iterable[Expr]) -> set[Expr]:
-    """Return the variables that also occur outside of sums: as roots or as other operands."""
+    """Return the variables that occur outside of sums: in `roots` or as operands of `nodes`."""
     alone: set[Expr] = {e for e in roots if isinstance(e, Var)}
     for node in nodes:
         if not isinstance(node, Sum):

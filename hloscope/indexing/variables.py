@@ -224,7 +224,7 @@ def replace_interval(variable: V, interval: Interval) -> V:
 
 
 def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
-    """Return the runtime variable with the variables of its index and positions replaced."""
+    """Return the runtime variable with variables in its index and positions replaced by `new`."""
     if not new or not (variable.index or variable.positions):
         return variable
     return variable.at(substituted(variable.arguments, new))
@@ -244,7 +244,7 @@ def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]
 
 
 def _substituted_once(e: Expr, new: dict[Var, Expr]) -> Expr | None:
-    """Return a sum or quotient with its variables replaced; `None` for other expressions."""
+    """Return a sum or quotient with its variables replaced by `new`; `None` for others."""
     kind = type(e)
     if kind is FloorDiv or kind is Mod:
         num, den = e.num, e.den  # type: ignore[union-attr]
@@ -258,7 +258,7 @@ def _substituted_once(e: Expr, new: dict[Var, Expr]) -> Expr | None:
 
 
 def _simply_sum(e: Expr, new: dict[Var, Expr]) -> Expr | None:
-    """Return a sum of variables with its variables replaced; `None` for other expressions."""
+    """Return a sum of variables with its variables replaced by `new`; `None` for others."""
     if type(e) is not Sum or e._divisions:
         return None
     parts: list[tuple[Expr | int, int]] = [(e.const, 1)]
@@ -324,7 +324,7 @@ def printed_names(
 
 
 def _names_by_position(dims: int, ranges: int, runtime: int) -> Mapping[Var, str]:
-    """Return the default names of the given numbers of variables."""
+    """Return the default names of variables; the arguments are the numbers of each kind."""
     return {
         kind(i): f"{PREFIXES[kind]}{i}"
         for kind, count in ((Dim, dims), (Range, ranges), (Runtime, runtime))

@@ -394,7 +394,10 @@ class Engine(Context):
         return e
 
     def record_step(self, law: Rule[Any], before: Expr, after: Expr) -> None:
-        """Append the step from `before` to `after` to the trace, if any and if they differ."""
+        """Append the step from `before` to `after` by `law` to the trace, if there is one.
+
+        Nothing is appended if `before` and `after` are equal.
+        """
         if self.trace is not None and before is not after:
             box = tuple(
                 (v, interval(self.box[v])) for v in sorted_variables(before) if v in self.box

@@ -123,7 +123,7 @@ class Parameters(Struct, frozen=True):
         return space
 
     def possible(self, isl: Any, relation: Any) -> Any:
-        """Return the `islpy.Map` or `Set` restricted to parameter values that `facts` allow."""
+        """Return an `islpy.Map` or `Set`, restricted to parameter values that `facts` allow."""
         space = self.named(isl, isl.Space.params_alloc(isl_context(), len(self.number)))
         assumed = isl.Set.universe(space)
         for key, interval in self.facts.items():

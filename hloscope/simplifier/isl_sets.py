@@ -141,7 +141,7 @@ class _Reader:
         return linear(*terms, (Const(_int(constraint.get_constant_val())), 1))
 
     def _add(self, e: Expr, *, is_equality: bool = False) -> None:
-        """Add the constraint `e >= 0` or `e = 0`."""
+        """Add the constraint `e >= 0`, or `e = 0` if `is_equality`."""
         bound = Interval.point(0) if is_equality else Interval(0, Interval.EVERYTHING.hi)
         self._restrict(e, bound)
 

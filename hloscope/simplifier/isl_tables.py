@@ -73,7 +73,7 @@ Entry: TypeAlias = tuple[Hashable, tuple[int, ...], int]
 
 
 def clamped(e: Expr, values: Interval) -> Expr:
-    """Return the expression clamped to the interval.
+    """Return `e` clamped to the interval `values`.
 
     >>> print(clamped(Dim(0), Interval(0, 9)))
     min(max(d0, 0), 9)

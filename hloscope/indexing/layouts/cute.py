@@ -341,7 +341,7 @@ def _composed(modes: Sequence[Mode], inner: Mode) -> tuple[Mode, ...]:
 
 
 def _swizzled(value: Expr, swizzle: Swizzle) -> Expr:
-    """Return the swizzled value as an expression; each xor is the parity of two bits."""
+    """Return the expression for `value` after a swizzle; each xor is the parity of two bits."""
     terms: list[tuple[Expr, int]] = [(value, 1)]
     for b in range(swizzle.base, swizzle.base + swizzle.bits):
         to, place = b - min(0, swizzle.shift), b + max(0, swizzle.shift)

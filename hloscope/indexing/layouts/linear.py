@@ -326,7 +326,7 @@ def linear_of(m: IndexingMap, names: Sequence[str] = ()) -> LinearLayout:
 
 
 def _differs(m: IndexingMap, other: IndexingMap) -> str:
-    """Return a point at which two maps differ, as text; empty if there is none.
+    """Return a point at which `m` and `other` differ, as text; empty if there is none.
 
     A point at which `m` has no value counts as a difference.
     """

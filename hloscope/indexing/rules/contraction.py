@@ -41,7 +41,8 @@ def dot_labels(
     """Return the labels of the dimensions of `lhs`, `rhs` and the result.
 
     A label is a number; dimensions with equal labels have one common index. The result has batch
-    labels, then free ones of `lhs`, then of `rhs`.
+    labels, then free ones of `lhs`, then of `rhs`. `lhs_rank` and `rhs_rank` are the ranks of the
+    operands.
 
     >>> dot_labels(DotDimensions((0,), (0,), (2,), (1,)), 3, 3)
     ([0, 1, 2], [0, 2, 5], [0, 1, 5])
@@ -96,6 +97,8 @@ def _by_labels(here: Dims, there: Dims, labels: tuple[Labels, Labels, Labels]) -
 
 def check_dense(op: DotGeneral | ScaledDot, lhs: Dims, rhs: Dims) -> None:
     """Check that the operands are dense: that contracting sizes of both sides agree.
+
+    `lhs` and `rhs` are the sizes of the operands.
 
     Raises:
         UnsupportedError: An operand is compressed (sparse).
@@ -184,6 +187,8 @@ def _(ins: Instruction, op: Dot | Einsum | UnaryEinsum, operand: int) -> tuple[A
 
 def _blocks(side: Dims, scale: Dims) -> Dims:
     """Return, per dimension, the number of elements of an operand that share one scale.
+
+    `side` has the sizes of the operand, `scale` those of the array of its scales.
 
     >>> _blocks((2, 64), (2, 2))
     (1, 32)

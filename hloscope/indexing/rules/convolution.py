@@ -51,7 +51,7 @@ class ConvolutionMaps:
         return [(k, i, o) for k, (i, o) in enumerate(pairs)]
 
     def taps(self, at: MapBuilder) -> list[Expr]:
-        """Add a range variable for each spatial dimension of the kernel, and return them."""
+        """Add a range variable for each spatial dimension of the kernel to `at`; return them."""
         return [at.range(size) for size in self.op.window.sizes]
 
     def reversed_tap(self, k: int, tap: Expr) -> Expr:

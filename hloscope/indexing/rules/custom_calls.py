@@ -329,7 +329,7 @@ def _line_of(
 
 
 def _rule_of(ins: Instruction, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
-    """Return the accesses of each operand of `ins`, by the rule of its op."""
+    """Return the accesses of each operand of `ins` by output number `output`, by its op's rule."""
     entry = lookup(Direction.OUTPUT_TO_INPUT, type(ins.op))
     assert entry is not None
     assert entry.rule is not None

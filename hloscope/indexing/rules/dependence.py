@@ -112,7 +112,7 @@ def use_of(possible: bool, sure: bool) -> Use:
 
 
 def weakened_by_use(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
-    """Return the accesses of a value, weakened by how certainly it is used.
+    """Return the accesses of a value, weakened by how certainly it is used (`use`).
 
     There are none if the value is never used. If it is used sometimes, exact accesses become
     `OVER`, with the reason.
@@ -147,7 +147,8 @@ def weakened_by_uses(
 ) -> list[Accesses]:
     """Return the same accesses for each of `count` values, each weakened by its use.
 
-    The values are numbered from 0; see `weakened_by_use`.
+    The values are numbered from 0. There are no accesses if `uses` does not have the value. If it
+    is used sometimes, exact accesses become `OVER`, with the reason `reason`.
 
     >>> weakened_by_uses(Uses({1: Use.ALWAYS}), 3, ())
     [(), (), ()]
@@ -324,11 +325,17 @@ class _Backwards:
         return self._states(least, most)
 
     def elements(self, most: int) -> list[State]:
-        """Return the elements that results depend on, for each application, the last one first."""
+        """Return the elements that results depend on, the last application first.
+
+        There is one state for each of up to `most` applications; repeated states are left out.
+        """
         return [state_before(self._elements, state) for state in self.results(most)]
 
     def results(self, most: int) -> list[State]:
-        """Return the results of the body that results depend on, the last application first."""
+        """Return the results of the body that final results depend on, the last application first.
+
+        There is one state for each of up to `most` applications; repeated states are left out.
+        """
         return self._states(0, most - 1) if most > 0 else []
 
     def _states(self, least: int, most: int) -> list[State]:

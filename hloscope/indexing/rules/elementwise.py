@@ -106,7 +106,7 @@ def broadcast_read(source: Dims, target: Dims, result_dims: Dims) -> Accesses:
     """Return the access from an output element to the operand of a broadcast.
 
     Operand dimension `k` is read at the index of output dimension `result_dims[k]`, or at 0 if it
-    expands.
+    expands. `source` has the sizes of the operand, `target` those of the output.
 
     >>> print(broadcast_read((6, 1), (5, 6, 7), (1, 2))[0].map)
     (d0, d1, d2) -> (d1, 0), domain: d0 in [0, 4], d1 in [0, 5], d2 in [0, 6]
@@ -120,7 +120,11 @@ def broadcast_read(source: Dims, target: Dims, result_dims: Dims) -> Accesses:
 
 
 def broadcast_write(source: Dims, target: Dims, result_dims: Dims) -> Accesses:
-    """Return the inverse of `broadcast_read`; new and expanding dimensions are range variables.
+    """Return the inverse of `broadcast_read`: the access from an operand element to the output.
+
+    New and expanding dimensions are range variables. The arguments are those of `broadcast_read`:
+    `source` has the sizes of the operand, `target` those of the output, and `result_dims` the
+    output dimension of each operand dimension.
 
     >>> print(broadcast_write((6, 1), (5, 6, 7), (1, 2))[0].map)
     (d0, d1)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 5], d1 in [0, 0], s0 in [0, 4], s1 in [0, 6]
@@ -139,9 +143,9 @@ def broadcast_write(source: Dims, target: Dims, result_dims: Dims) -> Accesses:
 
 
 def _broadcast_error(source: Dims, target: Dims, result_dims: Dims) -> str:
-    """Return why `source` cannot be broadcast to dimensions `result_dims`, or an empty text.
+    """Return why `source` cannot be broadcast to dimensions `result_dims` of `target`; else "".
 
-    CHLO's types allow such ops.
+    `source` and `target` are sizes. CHLO's types allow such ops.
     """
     if len(result_dims) != len(source):
         return f"{len(result_dims)} dimensions are named for {len(source)}"

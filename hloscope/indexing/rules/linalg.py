@@ -40,7 +40,10 @@ def _transformed(here: Dims, there: Dims, count: int) -> Accesses:
 
 
 def _at_most(at: MapBuilder, low: Expr, high: Expr, size: int) -> None:
-    """Require `low <= high` of two indices; `size` is the number of values of each."""
+    """Add the constraint `low <= high` of two indices to the builder.
+
+    `size` is the number of values of each index.
+    """
     at.require(high - low, 0, size - 1)
 
 
@@ -81,7 +84,7 @@ _NO_FACTOR = "what is left of a triangle that has no factor is not said"
 def in_place(shape: Dims, op: Cholesky) -> Accesses:
     """Return the access of a Cholesky that leaves the other triangle unchanged.
 
-    It is the same in both directions.
+    It is the same in both directions. `shape` has the sizes of the array.
     """
     batch, n = len(shape) - 2, shape[-1]
     here = _triangle(op, Dim(batch), Dim(batch + 1))

@@ -157,7 +157,16 @@ def input_to_output(
 ) -> Callable[[R], R]:
     """Return a decorator that registers a rule: accesses from an operand element to each output.
 
-    The arguments are those of `output_to_input`; the relation is its exact inverse.
+    The relation is the exact inverse of that of `output_to_input`.
+
+    Args:
+        classes: The ops of the rule; a class stands for its subclasses too.
+        shared: Whether the result depends only on the op, the types and the bodies, so that equal
+            instructions share it.
+        precision: The weakest precision of the rule.
+        reason: Why it is not exact.
+        bodies: Whether the last argument is the dependences of the called computations.
+        counts: Whether the last argument is the `DeviceCounts` of the program; excludes `bodies`.
     """
     claim = (precision, reason, bodies, shared, counts)
     return _register(Direction.INPUT_TO_OUTPUT, classes, claim)
@@ -185,7 +194,10 @@ def _state(classes: tuple[type[Op], ...], entry: Entry) -> None:
 
 
 def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
-    """Return the entry of a class, or of its nearest base class with one; `None` without any."""
+    """Return the entry of an op class, or of its nearest base class with one, in a direction.
+
+    The result is `None` if no class has one.
+    """
     known = _NEAREST[direction]
     try:
         return known[cls]

@@ -122,13 +122,19 @@ def keeps_indices(ins: Instruction) -> bool:
 
 
 def _size(ins: Instruction, operand: int, dimension: int, reason: str = "") -> Iterator[SizeRead]:
-    """Yield the size of an operand's dimension as a dependence, if it is dynamic."""
+    """Yield the size of an operand's dimension as a dependence, if it is dynamic.
+
+    A nonempty `reason` says why the dependence may be larger than necessary.
+    """
     if dimension in dynamic_dimensions(ins.operands[operand].type):
         yield SizeRead(operand, dimension=dimension, reason=reason)
 
 
 def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
-    """Yield all dynamic sizes of all operands, and all elements of operands that hold sizes."""
+    """Yield all dynamic sizes of all operands, and all elements of operands that hold sizes.
+
+    `reason` says why these dependences may be more than necessary.
+    """
     for k, operand in enumerate(ins.operands):
         for number, leaf in enumerate(leaves(operand.type)):
             for dimension in dynamic_dimensions(leaf):

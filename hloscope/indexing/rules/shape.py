@@ -93,7 +93,7 @@ def _(ins: Instruction, op: Transpose, operand: int) -> tuple[Accesses, ...]:
 
 
 def _permute(shape: Dims, order: Sequence[int]) -> Accesses:
-    """Return the access whose result `k` is dimension `order[k]` of the index.
+    """Return the access whose result `k` is dimension `order[k]` of an index of the shape `shape`.
 
     >>> print(_permute((2, 3), (1, 0))[0].map)
     (d0, d1) -> (d1, d0), domain: d0 in [0, 1], d1 in [0, 2]

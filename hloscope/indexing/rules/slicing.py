@@ -121,7 +121,8 @@ def _from_start(
 ) -> tuple[Accesses, ...]:
     """Return the accesses of outputs from a start operand, the inverse of `_starts_read`.
 
-    `operand` is the number of that operand; the other arguments are those of `_starts_read`.
+    `operand` is the number of that operand, and `first` that of the first start operand. `array`
+    and `window` have the sizes of the array and of the slice.
     """
     source, movable = sizes(ins.operands[operand].type), _movable(ins, array, window)
     if not source:
