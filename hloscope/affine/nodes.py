@@ -146,9 +146,10 @@ def _build(cls: type[_N], key: Any, *fields: Any) -> _N:
 
 
 def _enter_late(live: dict[Any, ref[Any]], key: Any, node: Any, entry: ref[Any]) -> Any:
-    """Return the live node of a key that has an entry.
+    """Return the live node of a key that has an entry in the table `live`.
 
-    If the entry's node is dead, `node` replaces it, with its weak reference `entry`.
+    If the entry's node is dead, `node` becomes the node of the key, and `entry`, a weak reference
+    to it, its entry.
     """
     with _LOCK:
         old = live.get(key)

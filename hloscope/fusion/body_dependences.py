@@ -62,7 +62,7 @@ class Numbers(Protocol):
 
     @property
     def results(self) -> Results:
-        """The memoized results; this module adds sources."""
+        """The memoized results of the analysis; this module adds the results of `source_in`."""
 
     def leaves(self, type: Type) -> tuple[Type, ...]:
         """Return the types of the leaves of a type."""

@@ -252,7 +252,7 @@ def _composed(
 ) -> AccessesByValue:
     """Return the accesses `further` inside a fusion, each composed with those to the fusion.
 
-    `before` has the accesses to the fusion.
+    `before` has the accesses to the fusion; `walk` composes them.
     """
     return {
         ins: {leaf: walk.through(before, accesses) for leaf, accesses in leaves.items()}

@@ -236,9 +236,10 @@ def counterparts(one: Computation, other: Computation) -> dict[Instruction, Inst
 
 
 EVERY: Final = 16
-"""Number of levels of calls that are computed by recursion at most.
+"""Maximum number of levels of calls that are computed by recursion.
 
-In deeper nests, the computations at every such level are computed ahead of their callers.
+In deeper nests, the computations at every level that is a multiple of it are computed before their
+callers.
 """
 RECURSIVE: Final = "a function that calls itself"
 """The reason of an unknown access through a recursive function."""

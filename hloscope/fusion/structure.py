@@ -88,15 +88,16 @@ class Context(Protocol):
         """
 
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of a root leaf on the parameters.
+        """Return the dependences of leaf `leaf` of the root of `callee` on its parameters.
 
         Runtime variables are read from instructions of the computation.
         """
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of all leaves of the root on leaf `leaf` of a parameter.
+        """Return the dependences of all leaves of the root of `callee` on one leaf of a parameter.
 
-        Runtime variables are read from instructions of the computation.
+        The leaf has number `leaf` in parameter number `parameter`. Runtime variables are read from
+        instructions of the computation.
         """
 
 

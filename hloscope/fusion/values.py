@@ -202,9 +202,10 @@ class Values:
                 return None
 
     def _operand(self, operand: Instruction, index: Index, depth: int) -> Expr | None:
-        """Return an operand's element for an index of an element-wise op; scalars have no index.
+        """Return the operand's element that an element-wise op reads for its element at `index`.
 
-        `depth` is as in `of`.
+        A scalar has only one element, for any index. `depth` is the number of steps from the first
+        value that was asked for to the operand.
         """
         is_scalar = isinstance(operand.type, TensorType) and not operand.type.sizes
         return self.of(operand, () if is_scalar else index, depth)

@@ -492,9 +492,9 @@ def needed_steps(steps: Route) -> tuple[int, ...]:
 
 
 def _keeps_together(step: Groups, groups: Groups) -> bool:
-    """Does `step` lead any two devices of one group to devices of one group again?
+    """Does `step` lead any two devices that share a group of `groups` to two that share a group?
 
-    The groups are those of `groups`.
+    Both times a group of `groups` is meant; `step` has the groups of one collective.
     """
     if _on_different_axes(step, groups):
         return True

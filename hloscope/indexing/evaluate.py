@@ -277,7 +277,7 @@ FEW_DIVISIONS: Final = 4
 MAX_POINTS: Final = 1 << 20
 """Maximum number of points of maps that are enumerated; with more, isl is used."""
 MAX_VALUES: Final = 1 << 28
-"""Maximum number of values, all subexpressions at all points, for enumeration."""
+"""Maximum number of values that an enumeration computes: one per subexpression and point."""
 
 
 def tables_of_pairs(*groups: Sequence[MapBase]) -> list[Rows] | None:

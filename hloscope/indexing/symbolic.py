@@ -538,7 +538,10 @@ class SizeTraversal:
 def _with_declared_sizes(
     frame: Frame, value: Instruction, number: int, type: Type, leaf: Leaf
 ) -> Leaf:
-    """Return `leaf` with the sizes that the declared type states; others remain unchanged."""
+    """Return `leaf` with the sizes that the declared type states; others remain unchanged.
+
+    It is array number `number` of `value`, and `type` is its declared type.
+    """
     if not isinstance(type, TensorType) or leaf.shape is None or len(leaf.shape) != type.rank:
         return declared(frame, value)[number]
     pairs = zip(type.sizes, leaf.shape, strict=True)

@@ -600,12 +600,11 @@ def _(sized: SizedInstruction, op: Scatter) -> Answer:
 def _rows(
     sized: SizedInstruction, op: Scatter, at: SizedBuilder, shape: Sequence[Expr]
 ) -> list[Expr]:
-    """Return the index vectors that may update an element.
+    """Return the coordinates of the index vectors that may update an element.
 
     A vector is given by its coordinates in the array of indices, without `index_vector_dim`.
-
-    Batching dimensions have the element's index. Every other coordinate is a range variable.
-    `shape` has the number of values of each coordinate.
+    Batching dimensions have the element's index. Every other coordinate is a range variable of the
+    builder. `shape` has the number of values of each coordinate.
     """
     fixed = {
         _without_vector_dim(place, op.index_vector_dim): Dim(k)

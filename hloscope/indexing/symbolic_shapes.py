@@ -220,7 +220,7 @@ def _(frame: Frame, ins: Instruction, op: DynamicBroadcastInDim) -> Sizes:
 
 @SIZES.add(DynamicReshape, Reshape)
 def _(frame: Frame, ins: Instruction, op: Op) -> Sizes:
-    """Return the sizes, and record that the number of elements stays the same."""
+    """Return the sizes of the result; record that it has as many elements as operand 0."""
     known: list[Expr | None] = [
         Const(n) if n is not None else None for n in getattr(ins.type, "sizes", ())
     ]

@@ -339,7 +339,7 @@ class _TilesOfLength(NamedTuple):
     """Tiles along one dimension from which equally many indices are read.
 
     Attributes:
-        length: Number of indices.
+        length: Number of indices that are read from each of these tiles.
         is_whole: Whether the end of the dimension does not cut the tiles.
         number: Number of these tiles.
         first: Number of the first of them.

@@ -504,9 +504,10 @@ def _length_with_solution(s: Var, e: Expr, interval: Interval) -> int | None:
 def _always_allow(
     count: int, parts: Sequence[_Part], table: Table, box: Mapping[Var, Interval]
 ) -> bool:
-    """Do the constraints `parts` always allow `count` consecutive values of `s`?
+    """Do the constraints `parts` always allow `count` consecutive values of their variable `s`?
 
-    They must do so for all values of the other variables, on which `table` has constraints.
+    They must do so for all values of the other variables, on which `table` has constraints and
+    `box` bounds.
     """
     if any(p.factor != 1 or p.interval.size < count for p in parts):
         return False

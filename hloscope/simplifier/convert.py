@@ -121,6 +121,8 @@ def from_sympy(e: Any, names: Mapping[str, Var] | None = None) -> Expr:
 def to_latex(e: Expr, names: Mapping[Var, str] | None = None) -> str:
     r"""Return the expression in LaTeX.
 
+    `names` has the names of variables; the others are `d0`, `s0`, `rt0` and so on.
+
     >>> print(to_latex(Dim(0) // 4 * 2 + Dim(1) % 8))
     2 \left\lfloor \frac{d_{0}}{4} \right\rfloor + d_{1} \bmod 8
     """

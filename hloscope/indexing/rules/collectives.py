@@ -279,9 +279,9 @@ def _(ins: Instruction, op: AllToAll, operand: int, counts: DeviceCounts) -> tup
 
 
 MAX_RUNS: Final = 64
-"""Maximum number of runs of consecutive devices.
+"""Maximum number of runs of a collective-permute (see `_Run`) that have an access each.
 
-With more, any sender may be the one that is read.
+With more, one access leads to any sender.
 """
 _PAIRS: Final = f"which of more than {MAX_RUNS} senders sends to which device"
 

@@ -463,7 +463,7 @@ class Slices(Struct, frozen=True):
 
     @property
     def whole_window_dims(self) -> Dims:
-        """Dimensions of the whole array that are window dimensions of the sliced one."""
+        """Dimensions of the whole array that are window dimensions of the sliced array."""
         gone = {*self.dropped_dims, *self.batching_dims}
         return tuple(k for k in range(len(self.whole)) if k not in gone)
 
@@ -583,7 +583,11 @@ def indices_at(ins: Instruction, op: IndexedSlices) -> int:
 
 
 def to_array(ins: Instruction, op: IndexedSlices) -> Accesses:
-    """Return the access from an element of the sliced array to its element of the whole array."""
+    """Return the access from an element of the sliced array to its element of the whole array.
+
+    The sliced array is the result of a gather or the updates of a scatter. The whole array is the
+    one that a gather reads or a scatter writes.
+    """
     slices = slices_of(ins, op)
     at = MapBuilder(slices.sliced)
     row = [Dim(k) for k in slices.row_dims]
@@ -602,7 +606,8 @@ def to_array(ins: Instruction, op: IndexedSlices) -> Accesses:
 def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     """Return the access from an element of the whole array to its elements in the sliced array.
 
-    The slice of every row may contain the element.
+    The sliced array is the result of a gather or the updates of a scatter. The whole array is the
+    one that a gather reads or a scatter writes. The slice of every row may contain the element.
     """
     slices = slices_of(ins, op)
     at = MapBuilder(slices.whole)

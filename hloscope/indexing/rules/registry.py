@@ -443,7 +443,7 @@ d1 + s0 in [1, 6]
         self.dims[k] = Variable(self.dims[k].interval & Interval(lo, hi))
 
     def quotient(self, value: Expr, step: int, size: int) -> Expr:
-        """Return the index `value / step`; require that it is an integer in `[0, size)`."""
+        """Return the index `value / step`, with a constraint: it is an integer in `[0, size)`."""
         self.require(value, 0, (size - 1) * step)
         if step == 1:
             return value
