@@ -182,9 +182,16 @@ def bound_of(
 def kernel_bound(
     read_bytes: float, written_bytes: float, work: WorkByUnit, device: Device, **more: float | bool
 ) -> Bound:
-    """Return a lower bound of the time of one kernel run with cold caches; see `bound_of`.
+    """Return a lower bound of the time of one kernel run with cold caches.
 
     It does not hold for a kernel in a program, whose operands may still be in L2.
+
+    Args:
+        read_bytes: The fewest bytes that come from memory.
+        written_bytes: The fewest bytes that go to memory.
+        work: Operations by unit and element type.
+        device: The device.
+        more: Further arguments of `bound_of`.
     """
     bound = bound_of(read_bytes, written_bytes, work, device, **more)  # type: ignore[arg-type]
     return Bound(bound.seconds, bound.limited_by, bound.parts, (*bound.notes, COLD))

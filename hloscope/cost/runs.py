@@ -162,7 +162,10 @@ def loops_of(module: Module) -> list[LoopUse]:
 
 
 class _State:
-    """The runs of a computation, grouped by the values that decide its trip counts and branches."""
+    """Number of runs of one computation, for each combination of values of its inputs.
+
+    The inputs are the scalars that decide trip counts and branches in the computation.
+    """
 
     def __init__(self) -> None:
         self.runs: dict[tuple[Value, ...], Runs] = {}
@@ -171,14 +174,15 @@ class _State:
         self.is_branch = False
 
     def add(self, values: tuple[Value, ...], runs: Runs, elements: Sequence[Node]) -> None:
-        """Add runs with these values of the inputs.
+        """Add runs of the computation in which its inputs have these values.
 
-        Beyond `MOST_TURNS_LISTED` distinct values, all are merged into one with bounds.
+        Beyond `MOST_TURNS_LISTED` distinct combinations, all are merged into one, whose values are
+        bounds.
 
         Args:
-            values: Values of the inputs.
+            values: Value of each input.
             runs: The number of runs.
-            elements: Nodes of the inputs, for their types.
+            elements: Node of each input, in the same order, which states its element type.
         """
         known = self.runs.get(values)
         if known is not None:
@@ -458,14 +462,14 @@ class _RunTraversal:
     def _enter(
         self, ins: Instruction, inside: _CalleeInputs, values: Sequence[Value], runs: Runs
     ) -> tuple[TripCount, Runs]:
-        """Enter a loop with one state; distribute its iterations to its condition and body.
+        """Distribute a loop's iterations to condition and body, for one combination of inputs.
 
-        Return the trip count, and the number of entries.
+        Return the loop's trip count for these inputs, and the number of entries, `runs`.
 
         Args:
             ins: The loop.
-            inside: The scalars that decide it.
-            values: Their values.
+            inside: The scalars of the surrounding computation that decide the loop's trip count.
+            values: Values of these scalars, by position on `inside.tape`.
             runs: Number of entries.
         """
         if ins not in self._annotated:
@@ -516,7 +520,10 @@ class _RunTraversal:
         return trip, runs
 
     def _of(self, callee: Computation, values: Mapping[Key, Value]) -> tuple[Value, ...]:
-        """Return the values of a computation's inputs, in their order."""
+        """Return the values of a computation's inputs, in their order.
+
+        `values` has the value of each input by key, and may have more entries.
+        """
         inputs = self._inside[callee].inputs
         return tuple([values[node.key] for node in inputs if node.key is not None])
 
@@ -527,13 +534,14 @@ class _RunTraversal:
         entries: Sequence[tuple[TripCount, Runs]],
         state: _State,
     ) -> None:
-        """Merge the trip counts of a loop for all states of its computation, and record the loop.
+        """Merge a loop's trip counts for all combinations of inputs, and record the loop.
 
         Args:
-            computation: Computation of the loop.
+            computation: Computation that contains the loop.
             ins: The loop.
-            entries: Trip count and number of entries for each state.
-            state: The state of the computation, with its notes.
+            entries: Trip count and number of entries for each combination of the computation's
+                inputs.
+            state: The runs of the computation, with notes and conditionals around it.
         """
         trip = joined([trip for trip, _ in entries])
         entered = turns = NEVER

@@ -288,7 +288,10 @@ def _compared(direction: str, a: Range, b: Range) -> Range:
 
 
 def _corners(plain: Callable[[int, int], int]) -> _Bounds:
-    """Return a function that bounds an op by its values at the ends of the operands' ranges."""
+    """Return a function that bounds a binary op by its values at the ends of the operands' ranges.
+
+    `plain` is the op on unwrapped Python integers.
+    """
 
     def bounds(exact: Step, a: Range, b: Range) -> Range:
         found = [plain(x, y) for x, y in product(a, b)]
@@ -298,18 +301,24 @@ def _corners(plain: Callable[[int, int], int]) -> _Bounds:
 
 
 def _increasing(exact: Step, *ranges: Range) -> Range:
-    """Return bounds of an op that increases with every operand."""
+    """Return bounds of an op that increases with every operand.
+
+    Args:
+        exact: The op on integers.
+        ranges: Lowest and highest value of each operand.
+    """
     return exact(*[low for low, _ in ranges]), exact(*[high for _, high in ranges])
 
 
 def _selected(exact: Step, which: Range, a: Range, b: Range) -> Range:
+    """Return bounds of `select`: those of `a` if `which` is 1, of `b` if it is 0, or of both."""
     if which[0] == which[1]:
         return a if which[0] else b
     return min(a[0], b[0]), max(a[1], b[1])
 
 
 def _masked(exact: Step, a: Range, b: Range) -> Range | None:
-    """Return bounds of `and`; `None` if both operands may be negative.
+    """Return bounds of `and` for operands in `a` and `b`; `None` if both operands may be negative.
 
     A non-negative operand bounds the result.
     """
@@ -318,14 +327,20 @@ def _masked(exact: Step, a: Range, b: Range) -> Range | None:
 
 
 def _quotient(exact: Step, a: Range, b: Range) -> Range | None:
+    """Return bounds of `a / b`, computed by `exact`; `None` unless `b` is one positive value."""
     return (exact(a[0], b[0]), exact(a[1], b[0])) if b[0] == b[1] > 0 else None
 
 
 def _shifted(exact: Step, a: Range, b: Range) -> Range | None:
+    """Return bounds of `a >> b`, computed by `exact`.
+
+    `None` if `a` may be negative, or unless `b` is one positive value.
+    """
     return _quotient(exact, a, b) if a[0] >= 0 else None
 
 
 def _rest(exact: Step, a: Range, b: Range) -> Range | None:
+    """Return bounds of the remainder of `a / b`; `None` if `b` may be 0 or negative."""
     if b[0] <= 0:
         return None
     # The remainder has the sign of the dividend and is smaller than the divisor.

@@ -30,7 +30,10 @@ MOST_STEPS_IN_ALL: Final = 2_000_000
 MOST_STEPS_IN_DOUBT: Final = 20_000
 """Maximum number of ops evaluated after the first iteration in which the loop may have ended."""
 MOST_TURNS_LISTED: Final = 4_096
-"""Maximum number of iterations of one loop whose states are kept apart."""
+"""Maximum number of iterations of one loop whose states are listed one by one.
+
+With more, the values of all iterations are replaced by bounds.
+"""
 
 
 class TripCount(Struct, frozen=True):
@@ -104,10 +107,10 @@ class LoopRun(NamedTuple):
 
 
 class Loops:
-    """Evaluates the loops of one program, with a common budget of ops.
+    """Computes trip counts and final values of one program's loops, with a common budget of ops.
 
     Attributes:
-        slices: Nodes of the program's values.
+        slices: Creates the nodes of the program's values: scalars as arithmetic on inputs.
     """
 
     def __init__(self) -> None:
@@ -338,7 +341,11 @@ class _Closed:
             self.low = min(lows)
 
     def _other(self, node: Node) -> Node | None:
-        """Return the other operand of `and` or `or` if one operand is neutral; else `None`."""
+        """Return the operand that alone decides an `and` or `or`: the other one is neutral.
+
+        `None` for other ops, or if no operand is known to be neutral: true for `and`, false for
+        `or`.
+        """
         neutral = {"and": 1, "or": 0}.get(node.name)
         if neutral is not None:
             for one, other in (node.args, node.args[::-1]):
@@ -361,9 +368,13 @@ class _Closed:
         return inner if least <= low and high <= most else node
 
     def _part(self, node: Node, wanted: bool) -> tuple[int | None, int | None] | None:
-        """Return the earliest and latest iteration in which a condition may first not be `wanted`.
+        """Return the earliest and the latest iteration in which a condition may first change.
 
         `None` in the pair means never. The result is `None` if there is no closed form.
+
+        Args:
+            node: The condition, or a part of it: a boolean.
+            wanted: The condition's value until it changes.
         """
         value = self._values.get(node)
         if isinstance(value, int):
@@ -478,7 +489,14 @@ def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
 
 
 def _first_false(line: _Line, direction: str, limit: int, element: ElementType) -> int | None:
-    """Return the first iteration in which `line direction limit` is false; `None` for never."""
+    """Return the first iteration in which a comparison is false; `None` if it is never false.
+
+    Args:
+        line: Left side of the comparison, linear in the iteration.
+        direction: HLO's name of the comparison, such as `LT`.
+        limit: Right side of the comparison.
+        element: Element type of the left side.
+    """
     low, high = limits_of(element)
     size = high - low + 1
     if not low <= limit <= high:  # of a wider type: all values lie on one side of it

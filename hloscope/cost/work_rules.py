@@ -236,9 +236,17 @@ def _times(called: tuple[Work, ...], runs: int) -> Work:
 
 
 def _hits(window: Window, base: Instruction, out: Instruction) -> tuple[int, bool]:
-    """Count the pairs of output position and window tap that lie on an element of the base.
+    """Count the pairs of output position and window tap that read an element of the base.
 
-    The second result states whether every position has such a tap.
+    Taps on padding, and on holes between dilated elements, do not count. The second result states
+    whether every output position certainly has a tap that counts.
+
+    The second result states whether every output position has such a tap.
+
+    Args:
+        window: The window.
+        base: The value that the window slides over.
+        out: The value with one element for each window position.
     """
     bases, outs = leaf_types(base.type)[0], leaf_types(out.type)[0]
     if not isinstance(bases, TensorType) or not isinstance(outs, TensorType):

@@ -113,7 +113,7 @@ def tile_use(
 def operand_tile(
     access: Access, tile: Sequence[int], type: TensorType, device: Device
 ) -> TileUse | None:
-    """Return the tile of an operand that an output's first tile reads.
+    """Return how the tile of an operand that an output's first tile reads uses memory transactions.
 
     `None` if the elements read are not a box with constant strides.
 
@@ -380,6 +380,7 @@ def _linear(shared: SharedAccess) -> IndexingMap:
 
 
 def _point(dimension: int, value: int) -> tuple[Expr, Interval]:
+    """Return the constraint that dimension `dimension` of a map has the given value."""
     return Dim(dimension), Interval(value, value)
 
 

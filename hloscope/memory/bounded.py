@@ -240,9 +240,14 @@ class _Groups:
         return _Blocks(fewest, most)
 
     def _of_each_alignment(self, counter: Counter, lanes: Lanes, groups: Ints) -> Sequence[_Blocks]:
-        """Return the fewest and most blocks of each group, over all run-time shifts.
+        """Return the fewest and most blocks of each group of lanes, over all run-time shifts.
 
-        The first result counts sectors, the second lines.
+        The first result counts sectors, the second cache lines.
+
+        Args:
+            counter: Numbers the blocks that the lanes touch.
+            lanes: Addresses and activity of the lanes.
+            groups: Group number of each lane, [requests, lanes].
         """
         found: list[_Blocks] = []
         for shift in self._shifts:

@@ -105,9 +105,12 @@ def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False)
 
 
 def _without_repeated(blocks: dict[_Block, dict[_Element, Requests]]) -> None:
-    """Remove from `blocks` each load that repeats a load under a weaker condition.
+    """Remove each load of elements that another basic block also loads under a weaker condition.
 
     Source: LLVM's `GVN` and `EarlyCSE`, for loads of memory that the kernel does not write.
+
+    Args:
+        blocks: For each basic block, its loads with their requests; changed in place.
     """
     by_address: dict[tuple[object, ...], list[_Block]] = {}
     for block in blocks:

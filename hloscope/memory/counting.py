@@ -30,7 +30,7 @@ from hloscope.support.devices import LINE, SECTOR
 BUDGET: Final = 1 << 20
 """Maximum number of lanes to evaluate; above it a sample of the requests is drawn."""
 SAMPLE: Final = 2
-"""A sample evaluates `budget / SAMPLE` lanes."""
+"""Divisor of the budget for a sample: it evaluates `budget / SAMPLE` lanes."""
 CHUNK: Final = 1 << 13
 """Number of requests that are evaluated in one numpy call."""
 FEW: Final = 32
@@ -181,6 +181,10 @@ class Counter:
         return index[::-1]
 
     def _at_places(self, places: list[Ints]) -> tuple[dict[Var, Ints], Ints]:
+        """Return values of the free variables, and the number of requests that each represents.
+
+        `places` has, for each free variable, positions among its representative values.
+        """
         at: dict[Var, Ints] = {}
         weights = np.ones(len(places[0]), dtype=self._weight)
         for (x, _), values, place in zip(self._free, self._values, places, strict=True):

@@ -243,7 +243,9 @@ MOST_LOADS: Final = 64
 Load: TypeAlias = tuple[Access, ...]
 """The accesses of one load; interned, so that identity is equality."""
 Loads: TypeAlias = dict[frozenset[int], Load]
-"""Loads of one leaf, by the set of identities of their accesses."""
+"""Distinct loads of one array of a value. The key of a load is the set of the `id`s of its
+accesses.
+"""
 
 
 def loads_of(
@@ -274,7 +276,10 @@ def loads_of(
     heap: list[tuple[int, Instruction]] = []
 
     def add(ins: Instruction, leaf: int, load: Load) -> bool:
-        """Add a load of a leaf; return `False` if the leaf then has more than `MOST_LOADS`."""
+        """Record that the load `load` needs array `leaf` of the value of `ins`.
+
+        Return `False` if the array then has more than `MOST_LOADS` different loads.
+        """
         if ins not in found and (at := position(ins)) is not None:
             # Last definitions first: when a value is taken from the heap, all of its users inside
             # have been handled, so its loads are complete.

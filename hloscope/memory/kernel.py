@@ -251,7 +251,9 @@ def loop_variable(number: int) -> Range:
 
 
 MOST_BEHIND: Final = 1 << 40
-"""Upper bound of dimension variables for unchecked loads; no thread's index reaches it."""
+"""Largest value of an array's index in loads without bounds checks; no thread's index reaches
+it.
+"""
 
 
 class Part(NamedTuple):

@@ -239,6 +239,15 @@ In the first it holds for all values, in the second it may hold for some.
 
 
 def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -> _Spans:
+    """Return the repetitions in which a constraint certainly holds, and those in which it may hold.
+
+    Args:
+        constraint: The constraint, periodic in `x`.
+        x: The variable.
+        length: Number of values of `x` in one repetition, a multiple of the constraint's period.
+        block: Values of all variables in repetition 0.
+        full: Number of repetitions.
+    """
     e, wanted = constraint
     found = period(e, x)
     assert found is not None
@@ -258,10 +267,12 @@ def _within(steps: tuple[int, int], full: int) -> tuple[int, int]:
 
 
 def _is_inside(spans: _Spans, k: int) -> bool:
+    """Does the constraint hold for all values in repetition `k`?"""
     return spans[0][0] <= k < spans[0][1]
 
 
 def _is_outside(spans: _Spans, k: int) -> bool:
+    """Does the constraint hold for no value in repetition `k`?"""
     return not spans[1][0] <= k < spans[1][1]
 
 

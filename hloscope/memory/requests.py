@@ -274,6 +274,7 @@ def _without_implied(map: IndexingMap, x: Var) -> IndexingMap:
 
 
 def _is_read_elsewhere(map: IndexingMap, x: Var) -> bool:
+    """Does a run-time value of the map depend on `x`, so that `x` selects which element is read?"""
     return any(x in variables(*v.arguments) for v in map.runtime)
 
 

@@ -158,12 +158,17 @@ def _threads(
 
 
 def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
-    """Return a kernel whose threads compute the output elements that a given thread map leads to.
+    """Return the kernel whose threads write the output elements that a thread map states.
 
     A Triton layout also applies to the tiles that a Triton fusion loads, each with its own sizes.
 
+    Args:
+        choice: The fusion and its device.
+        given: Map from threads to elements of every output, or a layout of a tile over the threads.
+
     Raises:
-        UnsupportedError: The map or layout does not fit an output.
+        UnsupportedError: The map or layout does not fit an output, or outputs need different
+            launches.
     """
     ins = choice.fused.instruction
     if ins is not None and isinstance(given, ThreadLayout) and kind_of(ins).maker == TRITON:
@@ -196,7 +201,10 @@ def _over(
 ) -> tuple[IndexingMap, int]:
     """Return the map from threads to a tensor's elements, and the vector size of a thread.
 
-    `given` is that map itself, or a layout of a tile; `warp` is the number of lanes of a warp.
+    Args:
+        given: That map itself, or a layout of a tile that is repeated over the tensor.
+        type: Type of the tensor.
+        warp: Lanes of a warp.
     """
     if isinstance(given, IndexingMap):
         return given, 1

@@ -154,14 +154,16 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
 
 
 Shift: TypeAlias = tuple[tuple[tuple[RuntimeVariable, int], ...], ...]
-"""For each dimension of an array: the run-time variables added to its index, and factors."""
+"""For each dimension of an array: the run-time variables that are added to its index, each with its
+factor.
+"""
 
 
 def _shift(map: IndexingMap) -> Shift | None:
-    """Return the run-time offsets that a map adds to each index.
+    """Return the run-time variables that a map adds to each index, each with its factor.
 
-    `None` if run-time values do more than shift the map: all points must read the same values,
-    which occur in sums only.
+    `None` if run-time values do more than shift the map. They only shift it if all points of the
+    map read the same values, and if these occur in sums only.
     """
     alone = all(v.origin is not None and not v.via and not v.is_every for v in map.runtime)
     used = variables(*[e for v in map.runtime for e in (*v.index, *v.positions)])
@@ -238,8 +240,14 @@ def _at_lowest(map: IndexingMap) -> IndexingMap:
 class _Part(Struct, frozen=True):
     """Footprint of one map.
 
-    It contains the sums of one entry of `addresses` and one of each array of `copies`, in elements.
-    `count` is the number of distinct elements; if it is 0, that number follows from the two lists.
+    Attributes:
+        addresses: Addresses in elements; `None` if there are none.
+        copies: Arrays of offsets; an accessed address is an entry of `addresses` plus one entry of
+            each of these arrays.
+        reads: Number of accesses, counted with repetitions.
+        is_exact: Is the footprint exact, and not only an upper bound?
+        count: Number of distinct elements; if it is 0, that number follows from `addresses` and
+            `copies`.
     """
 
     addresses: Ints | None

@@ -38,12 +38,13 @@ _TRIED: Final = 17
 
 
 class _Slots(NamedTuple):
-    """Positions of a chain's values among the values around its sink; see `Neighbourhood`.
+    """Where a chain's values are in the list of values around its sink, its last op.
 
     Attributes:
-        steps: Positions of the steps.
-        leaves: For each source its position, and those of the ops between it and the sink.
-        sources: Positions of the main sources.
+        steps: Positions in the list of the chain's ops.
+        leaves: For each source its position in the list, and those of the ops between it and the
+            sink.
+        sources: Positions of the main sources; see `Chain.main`.
     """
 
     steps: tuple[int, ...]
@@ -55,9 +56,9 @@ class Chain:
     """Data movement that ends in one value, the sink.
 
     Attributes:
-        flow: The module's values.
+        flow: The def-use graph of the module.
         sink: The last op.
-        leaves: The sources of the chain, with maps.
+        leaves: The sources of the chain, each with maps from an index of the sink.
         steps: The ops, producers first; the last one is the sink.
         walk: The traversal that found them.
         is_cut: Did the traversal end early because the chain has too many values?
@@ -125,7 +126,7 @@ class Chain:
 
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
-        """Return the sources of the chain, with maps."""
+        """Return the sources of the chain, each with maps from an index of the sink."""
         if self._like is None:
             return self.walk.leaves
         here = self._around
@@ -151,9 +152,10 @@ class Chain:
 
     @property
     def read(self) -> dict[Arrival, tuple[Arrival, ...]]:
-        """Return, for each arrival, the arrivals that its op reads.
+        """Return, for each value that the traversal reached, the values that its op reads.
 
-        The maps of both start from the same index of the sink.
+        Each value comes with the map from an index of the sink to the index of the element that is
+        read.
         """
         if self._like is None:
             return self.walk.read
@@ -370,13 +372,13 @@ def _position_of(index: Sequence[int], shape: Dims) -> int:
 
 
 class Pattern:
-    """A pattern of chains that are at the same positions of equal computations.
+    """A chain that recurs at the same positions of several computations of equal structure.
 
     Patterns are compared by identity.
 
     Attributes:
-        places: Positions in the computation of the values around the sink.
-        model: The chain that was analysed.
+        places: Positions in the computation of the values around the chain's last op.
+        model: The one of these chains that was analysed.
     """
 
     __slots__ = ("model", "places")

@@ -387,7 +387,10 @@ class Flow:
         return self.used(value)[1]
 
     def used(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
-        """Return the results of `users` and `is_returned`."""
+        """Return the users of a value, and whether a computation returns the value.
+
+        The users are in the order of the text; see `users` and `is_returned`.
+        """
         known = self._uses.get(value)
         if known is None:
             known = self._uses[value] = self._in_order_of_text(dict.fromkeys(self._each_use(value)))

@@ -49,7 +49,7 @@ class Plan(Struct, frozen=True):
     """A replacement of the value in which a chain ends.
 
     Attributes:
-        chain: The chain that the bytes count for.
+        chain: The chain to which the saved bytes are attributed.
         steps: Instructions that the replacement makes unnecessary; the last one is replaced.
         needs: Values that the replacement reads.
         added: Bytes that the replacement moves, in all runs.
@@ -119,7 +119,9 @@ class Planner:
         Args:
             chain: The chain.
             runs: Number of runs of each computation; `None` counts one run.
-            taken: Values whose buffers other chains return; the value of this chain is added.
+            taken: Values whose buffers are already results of the program, because other chains
+                without copies return them. The sources of this chain are added if it returns their
+                buffers; `None` for none.
         """
         if not self.moving_kernels(chain.steps):
             return None
@@ -146,13 +148,17 @@ class Planner:
     def _shorter(
         self, chain: Chain, whole: Chain, runs: Runs | None, taken: set[Instruction] | None
     ) -> Plan | None:
-        """Return the plan that replaces a chain by a shorter program; `None` if there is none.
+        """Return the plan that replaces a chain by an equal program that moves fewer bytes.
+
+        `None` if there is no such program.
 
         Args:
-            chain: The chain to replace: `whole`, or its end.
-            whole: The chain that the bytes count for.
+            chain: The chain to replace: `whole`, or the part of it after its last element-wise op.
+            whole: The chain to which the plan attributes the saved bytes.
             runs: Number of runs of each computation; `None` counts one run.
-            taken: Values whose buffers other chains return.
+            taken: Values whose buffers are already results of the program, because other chains
+                without copies return them. The sources of this chain are added if it returns their
+                buffers; `None` for none.
         """
         kernels = self.moving_kernels(chain.steps)
         if not kernels or chain.sink in [leaf.value for leaf in chain.leaves]:
@@ -213,11 +219,14 @@ class Planner:
         )
 
     def _must_copy(self, chain: Chain, taken: set[Instruction]) -> bool:
-        """Does the chain's result need a buffer other than that of its source?
+        """Does a chain of free movement need a buffer of its own, so that it is a copy?
+
+        Otherwise its result is an alias of its source.
 
         Args:
             chain: The chain.
-            taken: Values whose buffers other chains return.
+            taken: Values whose buffers other chains return. If this chain returns its sources'
+                buffers, the sources are added.
         """
         sink = chain.sink
         returned, overwritten = self.is_returned(sink), self.is_overwritten(sink)
@@ -414,7 +423,7 @@ class Planner:
                 yield *same[value], keeper
 
     def _first_source(self, value: Instruction) -> Instruction:
-        """Return the value that first operands lead back to, through ops that move elements."""
+        """Return the value at the end of the path over operand 0 of ops that move elements."""
         for _ in range(MOST_VALUES):
             if not moves(value):
                 break

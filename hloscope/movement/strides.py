@@ -80,7 +80,7 @@ def _step(form: Strided) -> int | None:
 
 
 def _ends(form: Strided) -> list[int]:
-    """Return the coordinates at which each digit becomes 1, and the last coordinate."""
+    """Return the coordinates at which each of its digits first becomes 1, and the last one."""
     ends, lower = [form.size - 1], 1
     for size, _ in form.modes:
         ends.append(lower)

@@ -124,7 +124,10 @@ class Traffic:
         return known
 
     def _found_moved(self, kernel: Instruction) -> int:
-        """Return the result of `moved`, without the stored results."""
+        """Compute the bytes that a kernel reads and writes if it only moves data; else 0.
+
+        `moved` stores the result for each kernel.
+        """
         if not isinstance(kernel.op, Fusion):
             return bytes_moved_by(kernel) if moves(kernel) else 0
         if len(kernel.calls) != 1 or not self._fuses_movement(kernel.calls[0]):
@@ -187,7 +190,9 @@ ONE_TO_ONE: Final = (Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE)
 
 
 class Exchange(Struct, frozen=True):
-    """A broadcast or reduction, and whether a chain's movement can be exchanged with it.
+    """A chain's movement exchanged with a broadcast or reduction, or why that is impossible.
+
+    The movement comes before a broadcast, or after a reduction, so that it moves fewer bytes.
 
     Attributes:
         op: The broadcast or reduction.
@@ -244,7 +249,15 @@ def exchanges_of(chain: Chain) -> list[Exchange]:
 
 
 def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Exchange]:
-    """Yield the exchange of a chain's movement with its first broadcast, if other ops follow it."""
+    """Yield the exchange in which a chain's movement comes before the chain's first broadcast.
+
+    Nothing is yielded if no other op follows the broadcast, or if the chain is free or one
+    transpose.
+
+    Args:
+        chain: The chain.
+        leaf: The chain's source.
+    """
     found = [step for step in chain.steps[:-1] if isinstance(step.op, BroadcastInDim)]
     m = leaf.maps[0]
     if not found or m.constraints or chain.kind is not Kind.MOVEMENT:
@@ -277,7 +290,14 @@ def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Exchange]:
 
 
 def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Exchange]:
-    """Yield the exchanges with reductions of a chain's result, if it has no other users."""
+    """Yield the exchanges in which a chain's movement comes after a reduction of its result.
+
+    Nothing is yielded if the result has users other than reductions.
+
+    Args:
+        chain: The chain.
+        leaf: The chain's source.
+    """
     readers = chain.flow.users(chain.sink)
     if chain.flow.is_returned(chain.sink) or chain.kind not in ONE_TO_ONE:
         return
@@ -298,11 +318,13 @@ def _reduces(chain: Chain, reader: Instruction) -> bool:
 
 
 def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Exchange:
-    """Return the exchange of a chain's movement with one reduction of its result.
+    """Exchange a chain's movement with a reduction of its result: reduce first, then move.
+
+    The returned object has the new program and the bytes, or the reason why it is impossible.
 
     Args:
         chain: The chain.
-        leaf: Its source.
+        leaf: The chain's source.
         reader: The reduction.
     """
     assert isinstance(reader.op, Reduce)

@@ -102,13 +102,15 @@ class ValueFacts(NamedTuple):
 
 
 class _OpFacts(NamedTuple):
-    """Facts that follow from a value's op and types alone.
+    """What a traversal needs to know about a value, as far as op and types alone determine it.
+
+    Equal facts have equal numbers.
 
     Attributes:
         made: Facts about the value as the source of a chain, at which a traversal ends.
         role: What the op does with elements; `ALONE` for element-wise ops on one array or several.
-        number: Number of these facts for this role.
-        several: Number of these facts for `SEVERAL`.
+        number: Number that stands for op, types and the role `role`.
+        several: Number that stands for op, types and the role `SEVERAL`.
     """
 
     made: ValueFacts
@@ -302,7 +304,15 @@ class Walk:
         )
 
     def _operands(self, at: Arrival, sink: Instruction) -> tuple[Arrival, ...]:
-        """Return the arrivals that the op of an arrival reads; none for a source."""
+        """Return the operands of a reached value, each with its map from an index of the sink.
+
+        The result is empty for a source of the chain, where the traversal ends. The operands, or
+        the source, are recorded.
+
+        Args:
+            at: The reached value, with its map from an index of the sink.
+            sink: The last op of the chain, which is never a source.
+        """
         value = at.value
         found = self._opened(at) if value is sink or self._is_inside(at) else None
         if found is None:
@@ -312,7 +322,7 @@ class Walk:
         return found
 
     def _is_inside(self, at: Arrival) -> bool:
-        """Does the chain continue through the op of this arrival?"""
+        """Does the chain continue from the reached value to the operands of its op?"""
         if len(self._next) > MOST_VALUES:
             self.is_cut = True
             return False
@@ -327,7 +337,10 @@ class Walk:
         return self.through_nary and self._computed <= MOST_COMPUTED
 
     def _opened(self, at: Arrival) -> tuple[Arrival, ...] | None:
-        """Return the operands of an arrival, as arrivals; `None` if a map is not exact."""
+        """Return the operands of a reached value, each with its map from an index of the sink.
+
+        `None` if the map of an operand is not exact.
+        """
         found: list[Arrival] = []
         for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
             if maps is None:

@@ -487,9 +487,16 @@ def major_to_minor(tiles: IndexingMap, space: Space) -> IndexingMap | Refusal:
 def transposed(
     tiles: IndexingMap, space: Space, exchanged: tuple[int, int]
 ) -> IndexingMap | Refusal:
-    """Return `major_to_minor` with two dimensions exchanged, if both are iterated over.
+    """Return the map from a program's number to the results of `tiles`, transposed.
 
-    `exchanged` has the numbers of the two dimensions.
+    The last dimension varies fastest. The order is that of `space` with the two dimensions
+    exchanged; if one of them is not iterated over, it is the order of `space`. The result is a
+    refusal if `space` and `tiles` do not fit.
+
+    Args:
+        tiles: Map from the position of a tile along each dimension, for example to its offsets.
+        space: The iterated dimensions, major to minor. All others are at position 0.
+        exchanged: Numbers of the two dimensions.
     """
     wrong = _check(space, tiles)
     if wrong is not None:

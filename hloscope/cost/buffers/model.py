@@ -86,7 +86,7 @@ class Buffer(Struct, frozen=True, eq=False):
         return self.size.padded + self.size.metadata
 
     def lives_at(self, moment: int) -> bool:
-        """Is the buffer live at a moment?"""
+        """Is the buffer live at a moment, the number of an instruction in the schedule?"""
         return any(start <= moment <= end for start, end in self.intervals)
 
     def owner(self, moment: int) -> Value:
@@ -163,11 +163,11 @@ class Buffers:
         )
 
     def at(self, position: int) -> Buffer:
-        """Return the buffer of the value at a position."""
+        """Return the buffer of the value at a position, which is a number defined by `Positions`."""
         return self._of_value[self.flow.value[position]][1]
 
     def value(self, position: int) -> Value:
-        """Return the value at a position."""
+        """Return the array or tuple table at a position, a number defined by `Positions`."""
         return self._of_value[self.flow.value[position]][0]
 
     def buffers_of(self, ins: Instruction) -> list[Buffer]:
@@ -286,7 +286,9 @@ MUST_SHARE: Final = (
 
 
 def shared_values(module: Module, flow: Dataflow) -> dict[int, list[int]]:
-    """Return the numbers of each buffer's values in order, by the smallest of them.
+    """Return the values of each buffer, as sorted lists of their numbers, by the smallest number.
+
+    A value's number is the position that writes it; see `Dataflow`.
 
     Args:
         module: The module.

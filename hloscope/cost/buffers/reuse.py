@@ -308,7 +308,7 @@ backend puts in the memory of an operand.
 
 
 def is_same_for_all_outputs(ins: Instruction) -> bool:
-    """Can each result of one type take the memory of the same operands?"""
+    """Can all results of an instruction that have equal types take the memory of the same operands?"""
     return isinstance(ins.op, Fusion | Elementwise) and not _is_sort(ins)
 
 

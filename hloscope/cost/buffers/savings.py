@@ -334,7 +334,10 @@ class Recomputation(Struct, frozen=True):
 
     @property
     def worth(self) -> int:
-        """Return bytes times moments between the two uses, by which rows are sorted."""
+        """Return the buffer's bytes times the number of moments between the two uses.
+
+        Recomputations are sorted by this number.
+        """
         return self.buffer.bytes * (self.next.moment - self.last.moment)
 
 
@@ -367,7 +370,15 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
 
 
 def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
-    """Return the bound L, in bytes, if all values of `rows` are recomputed for their next use."""
+    """Return the most bytes live at one moment if values are recomputed before their next use.
+
+    The bytes are those of the default memory space; without recomputation they are `memory.lower`.
+
+    Args:
+        memory: A program with a schedule.
+        rows: The values, all of which are recomputed. The buffer of each is free from after `last`
+            to before `end`.
+    """
     changes = [0] * (len(memory.device.least) + 2)
     for row in rows:
         changes[row.last.moment + 1] -= row.buffer.bytes

@@ -232,6 +232,8 @@ def _signature(module: Module) -> set[tuple[str, str]]:
 
 
 class _Joining:
+    """One join of a profile's events with the instructions of a program, method by method."""
+
     def __init__(self, profile: Profile, module: Module, program_id: int | None) -> None:
         self._profile, self._module, self._program_id = profile, module, program_id
         self._places = list(running(module))
@@ -526,11 +528,14 @@ class _Joining:
     def _turns(
         self, complete: list[int], executions: Mapping[Computation, int]
     ) -> dict[Instruction, float | int]:
-        """Return the iterations of each loop per execution, from the events of complete runs.
+        """Return the measured iterations of each loop per run of the computation that contains it.
+
+        The number is a fraction if it varies between these runs. Loops are left out whose events do
+        not show it, or whose body has other callers.
 
         Args:
-            complete: Positions of the events of complete runs.
-            executions: Runs of each computation.
+            complete: Positions in the profile of the events of complete program runs.
+            executions: Number of runs of each computation.
         """
         events = self._profile.events
         counts = Counter([self._of[at] for at in complete])

@@ -138,6 +138,7 @@ def _compared(a: Expr, b: Expr, predicate: int, box: Box) -> Mask | None:
 
 
 def _number(of: re.Pattern[str], rest: str) -> int:
+    """Return the integer that a pattern's first group matches in a text; 0 without a match."""
     found = of.search(rest)
     return int(found[1]) if found else 0
 
@@ -152,6 +153,7 @@ def _mapped(value: Value, of: Callable[[Expr], Expr]) -> Value:
 
 
 def _axes_moved(e: Expr, to: Callable[[int], int]) -> Expr:
+    """Return an expression in a tile's index, with dimension `to(d)` in place of each `d`."""
     new: dict[Var, Expr] = {
         v: Dim(FIRST_INDEX + to(v.index - FIRST_INDEX))
         for v in variables(e)
@@ -161,11 +163,16 @@ def _axes_moved(e: Expr, to: Callable[[int], int]) -> Expr:
 
 
 def _expanded(e: Expr, rest: str) -> Expr:
+    """Return an expression in a tile's index after `expand_dims`: later dimensions move up by one.
+
+    `rest` is the text after the operands, which states the new axis.
+    """
     axis = _number(_AXIS, rest)
     return _axes_moved(e, lambda d: d + (d >= axis))
 
 
 def _transposed(e: Expr, rest: str) -> Expr:
+    """Return an expression in a tile's index after a transpose, whose order `rest` states."""
     found = _ORDER.search(rest)
     order = [int(n) for n in found[1].split(",")] if found else []
     return _axes_moved(e, lambda d: order.index(d) if d in order else d)
@@ -177,10 +184,15 @@ def _floor(a: Expr, b: Expr, box: Box) -> Expr | None:
 
 
 def _remainder(a: Expr, b: Expr, box: Box) -> Expr | None:
+    """Return `a mod b` if it is the remainder of a division towards zero; else `None`."""
     return mod(a, b) if _is_division(a, b, box) else None
 
 
 def _is_division(a: Expr, b: Expr, box: Box) -> bool:
+    """Is `b` a positive constant and `a` never negative?
+
+    Division towards zero is then a floor.
+    """
     return isinstance(b, Const) and b.value > 0 and bounds(a, box).lo >= 0
 
 

@@ -319,7 +319,10 @@ def sliced(fused: Fused, analysis: Analysis) -> Kernel:
 
 
 def _written(root: Instruction, fused: Fused) -> tuple[IndexingMap, ...] | None:
-    """Return the maps to the root's elements that are written; `None` if all are."""
+    """Return the maps from elements of a root's update to the root's elements that it overwrites.
+
+    `None` if all elements of the root are written.
+    """
     update = update_behind(root, fused)
     type = None if update is None else array_of(update.operands[1])
     if update is None or type is None:

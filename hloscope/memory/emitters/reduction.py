@@ -254,7 +254,7 @@ def _vector(choice: Choice, minor: int, threads: int) -> int:
 
 
 def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
-    """Return how many elements a thread reads if several rows fit into a warp; 0 otherwise."""
+    """Return the elements that a thread reads at once if several rows fit into a warp; else 0."""
     minor = shape.sizes[2]
     first = choice.first_reduction
     assert first is not None

@@ -192,7 +192,12 @@ class Recorder:
     """
 
     def __init__(self, size: int, on_access: Callable[[Accesses], None] | None = None) -> None:
-        """Create a recorder for `size` bytes of global memory, without counts."""
+        """Create a recorder whose counts are all zero.
+
+        Args:
+            size: Bytes of global memory.
+            on_access: Called for each counted access to global memory.
+        """
         self.requests: dict[tuple[int, int, str], Counts] = {}
         self.shared: dict[int, SharedCounts] = {}
         self.touched: dict[str, Array] = {}

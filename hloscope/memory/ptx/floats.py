@@ -452,7 +452,10 @@ def directed_f64(value: Floats, error: Floats, mode: str) -> Floats:
 
 
 def fused(a: Array, b: Array, c: Array, type_: PtxType, mode: str) -> Array:
-    """Return `a * b + c`, rounded once to the type in the mode."""
+    """Return `a * b + c`, elementwise, rounded only once to type `type_`.
+
+    `mode` is the rounding mode: `rn`, `rz`, `rm` or `rp`; see `narrow`.
+    """
     x, y, z = (v.astype(np.float64) for v in (a, b, c))
     if type_.element != "float64":
         product = x * y  # the product is exact: at most 48 bits

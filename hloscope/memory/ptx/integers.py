@@ -429,6 +429,7 @@ def _selp(modifiers: _Mods, type_: PtxType) -> Compute:
 
 
 def _chosen(a: Array, b: Array, c: Array) -> Array:
+    """Return, elementwise, `a` where `c` is true and `b` elsewhere."""
     return np.where(c, a, b)
 
 
@@ -471,6 +472,7 @@ def with_carry(ins: Instruction, operands: Operands) -> Callable[[Batch, Lanes],
 
 
 def _half_of_product(a: Array, b: Array, type_: PtxType, *, is_high: bool) -> Array:
+    """Return the upper (`is_high`) or the lower half of each product of two integers, as bits."""
     if not is_high:
         return a * b
     high = high_product(a.view(type_.dtype), b.view(type_.dtype))
@@ -478,12 +480,14 @@ def _half_of_product(a: Array, b: Array, type_: PtxType, *, is_high: bool) -> Ar
 
 
 def _sum(a: Array, b: Array, carry: Bools) -> tuple[Array, Bools]:
+    """Return `a + b + carry` of unsigned integers, elementwise, and whether it overflows."""
     partial = a + b
     total = partial + carry.astype(a.dtype)
     return total, (partial < a) | (total < partial)
 
 
 def _difference(a: Array, b: Array, borrow: Bools) -> tuple[Array, Bools]:
+    """Return `a - b - borrow` of unsigned integers, elementwise, and whether it underflows."""
     partial = a - b
     total = partial - borrow.astype(a.dtype)
     return total, (a < b) | (total > partial)

@@ -271,10 +271,11 @@ def _batches(kernel: Kernel, layout: Layout, launch: Launch, limits: Limits) -> 
 
 
 class _Running:
-    """Scheduler of the threads of a batch: the threads with the lowest position run first.
+    """Scheduler of the threads of a batch: the threads at the lowest instruction index run first.
 
     Attributes:
-        waiting: The lanes that wait, by position; their positions are above the current one.
+        waiting: The lanes that wait, by the index of their next instruction; these indices are
+            above the current one.
     """
 
     def __init__(self, batch: Batch, steps: list[Step], budget: int) -> None:
@@ -356,9 +357,10 @@ class _Running:
             self.lowest = min(self.lowest, at)
 
     def _next(self) -> tuple[int, Lanes] | None:
-        """Return the lowest position and its threads; `None` if all threads have ended.
+        """Return the lowest instruction index at which threads wait, and these threads.
 
-        If no thread can run, the barriers open.
+        They no longer count as waiting. If all remaining threads are at barriers, the barriers
+        open. `None` if all threads have ended.
         """
         if not self.waiting:
             self.waiting, self.barred = self.barred, {}
