@@ -244,7 +244,7 @@ class _CalleeInputs:
         self.tape = Tape([])
 
     def ask(self, nodes: Sequence[Node]) -> list[int]:
-        """Request the values of nodes; return their positions among all requested values."""
+        """Request the values of nodes; return their positions among all requests."""
         first = len(self.roots)
         self.roots += nodes
         return [*range(first, len(self.roots))]

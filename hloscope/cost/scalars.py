@@ -311,7 +311,7 @@ def _increasing(exact: Step, *ranges: Range) -> Range:
 
 
 def _selected(exact: Step, which: Range, a: Range, b: Range) -> Range:
-    """Return bounds of `select`: those of `a` if `which` is 1, of `b` if it is 0, or of both."""
+    """Return bounds of `select`: those of `a` if `which` is 1, of `b` if 0, else of both."""
     if which[0] == which[1]:
         return a if which[0] else b
     return min(a[0], b[0]), max(a[1], b[1])

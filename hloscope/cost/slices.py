@@ -243,13 +243,13 @@ class Model:
 
 
 class Tape:
-    """Nodes in the order in which they are evaluated.
+    """Nodes in the order in which they are evaluated; a node is a scalar as arithmetic on inputs.
 
     Attributes:
         nodes: The nodes, each after its operands.
         inputs: Keys of the input nodes, in order.
         number: Position of each node in `nodes`.
-        outputs: Positions of the nodes `roots`, in their order.
+        outputs: Position in `nodes` of each node that was requested at construction, in that order.
     """
 
     __slots__ = ("_args", "_blank", "_keys", "inputs", "nodes", "number", "outputs")
@@ -301,7 +301,10 @@ class Tape:
         return found
 
     def run(self, inputs: dict[Key, Value]) -> list[Value]:
-        """Return the values of all nodes, by position, for given values of the inputs."""
+        """Return the values of all nodes, in the order of `nodes`.
+
+        `inputs` has the values of the input nodes, by key.
+        """
         values = self._blank.copy()
         for n, key in self._keys:
             values[n] = inputs[key]
@@ -386,9 +389,13 @@ class Slices:
         return found
 
     def given(self, machine: Machine, frame: Frame) -> list[Node]:
-        """Return the nodes of a loop's initial values: of its `keys`, then of its `outer` values.
+        """Return the nodes of a loop's initial values, each a scalar as arithmetic on inputs.
 
-        `frame` is the call that contains the loop.
+        The values are those of `machine.keys`, then those of `machine.outer`.
+
+        Args:
+            machine: The part of the loop that decides its trip count.
+            frame: The call of the computation that contains the loop.
         """
         self._begin()
         found: list[Node] = finished(self._given(machine, frame))

@@ -274,7 +274,11 @@ class _Closed:
         self._solve()
 
     def _slopes(self, outer: dict[Key, Value]) -> dict[Key, int]:
-        """Return the state elements that change by a constant per iteration, with that constant."""
+        """Return the state elements of a loop that change by a constant, with this constant.
+
+        The constant is added in every iteration; it is 0 for an element that does not change.
+        `outer` has the values from outside of the loop that its regions read.
+        """
         machine, tape = self._machine, self._machine.tape
         slopes: dict[Key, int] = {}
         for key, number in zip(machine.keys, tape.outputs[1:], strict=True):
@@ -294,7 +298,7 @@ class _Closed:
         return slopes
 
     def last(self, turns: int) -> tuple[Value, ...]:
-        """Return the state after `turns` iterations."""
+        """Return the values of the loop's state elements after `turns` iterations."""
         machine = self._machine
         found: list[Value] = []
         for key, element in zip(machine.keys, machine.elements, strict=True):

@@ -241,8 +241,6 @@ def _hits(window: Window, base: Instruction, out: Instruction) -> tuple[int, boo
     Taps on padding, and on holes between dilated elements, do not count. The second result states
     whether every output position certainly has a tap that counts.
 
-    The second result states whether every output position has such a tap.
-
     Args:
         window: The window.
         base: The value that the window slides over.

@@ -78,7 +78,7 @@ class TileUse(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Return the bytes that the tiles transfer beyond `needed`; never negative."""
+        """Return the bytes that tiles transfer beyond those of contiguous tiles; never negative."""
         return max(self.moved - self.needed, 0)
 
 
@@ -609,7 +609,7 @@ class Coalescing(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Return the wasted bytes of all arrays: see `ArrayUse.wasted`."""
+        """Return the bytes transferred for all arrays that contiguous accesses would not need."""
         return sum([a.wasted for a in self.arrays])
 
     @property
@@ -620,5 +620,8 @@ class Coalescing(Struct, frozen=True):
 
     @property
     def lowest(self) -> float:
-        """Return the lowest efficiency of the arrays; 1 if none has a known efficiency."""
+        """Return the lowest ratio of needed to transferred sectors of an array.
+
+        The result is 1 if the ratio is unknown for all arrays.
+        """
         return min([a.efficiency for a in self.arrays if a.efficiency is not None], default=1.0)

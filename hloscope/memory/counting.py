@@ -217,7 +217,7 @@ class Counter:
         `_distinguishing_terms` checks that no term has both the lane and another variable.
 
         Args:
-            at: Values of the free variables, one for each request.
+            at: Values of the variables that enumerate requests, one for each request.
             weights: Number of requests that each one represents.
             given: Values of run-time variables.
         """
@@ -275,7 +275,7 @@ class Counter:
         In memory the arrays are transposed, so that reductions over lanes run along long rows.
 
         Args:
-            at: Values of the free variables, one for each request.
+            at: Values of the variables that enumerate requests, one for each request.
             given: Values of run-time variables.
         """
         map = self._requests.map
@@ -303,7 +303,7 @@ class Counter:
         """Return the lanes of the requests at these values of the variables.
 
         Args:
-            at: Values of the free variables, one for each request.
+            at: Values of the variables that enumerate requests, one for each request.
             given: Values of run-time variables.
         """
         addresses, active = self._addresses(at, given)
@@ -347,7 +347,7 @@ class Counter:
         """Count sectors, lines and bytes of some requests, and add them to the totals.
 
         Args:
-            at: Values of the free variables, one for each request.
+            at: Values of the variables that enumerate requests, one for each request.
             weights: Number of requests that each one represents.
             lanes: Addresses and activity of their lanes.
         """
@@ -372,7 +372,7 @@ class Counter:
         One request for each number of sectors is kept as an example.
 
         Args:
-            at: Values of the free variables.
+            at: Values of the variables that enumerate requests, one for each request.
             weights: Number of requests that each represents.
             figures: Sectors, lines and bytes of each.
             addresses: Function from the number of a request to the addresses of its lanes.

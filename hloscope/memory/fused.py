@@ -243,9 +243,7 @@ MOST_LOADS: Final = 64
 Load: TypeAlias = tuple[Access, ...]
 """The accesses of one load; interned, so that identity is equality."""
 Loads: TypeAlias = dict[frozenset[int], Load]
-"""Distinct loads of one array of a value. The key of a load is the set of the `id`s of its
-accesses.
-"""
+"""Distinct loads of one array of a value, by the set of the `id`s of a load's accesses."""
 
 
 def loads_of(

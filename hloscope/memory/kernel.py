@@ -251,9 +251,7 @@ def loop_variable(number: int) -> Range:
 
 
 MOST_BEHIND: Final = 1 << 40
-"""Largest value of an array's index in loads without bounds checks; no thread's index reaches
-it.
-"""
+"""Largest index of an array in loads without bounds checks; no thread's index reaches it."""
 
 
 class Part(NamedTuple):

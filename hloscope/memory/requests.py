@@ -259,9 +259,9 @@ def _base(address: Expr, x: Var) -> Expr | None:
 
 
 def _without_implied(map: IndexingMap, x: Var) -> IndexingMap:
-    """Return the map without redundant constraints that cut a vector of `x`.
+    """Return the map without redundant constraints that cut vectors along loop variable `x`.
 
-    isl proves that they are redundant.
+    isl proves that they are redundant. If it fails for such a constraint, the search ends there.
     """
     for constraint in map.constraints:
         if _cuts_between(constraint, x, 2) or map.runtime:

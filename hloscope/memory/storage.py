@@ -102,7 +102,11 @@ TILED_TOTAL: Final = 64 * 128
 KEPT_BITS: Final = 64
 """Maximum bits along a fastest-varying dimension that a tiled transpose keeps in place."""
 MOVED_BITS: Final = 128
-"""Minimum number of bits along that dimension and the smaller exchanged dimension together."""
+"""Minimum bits of a tiled transpose along the fastest-varying dimension and the smaller exchanged
+one.
+
+It applies if the fastest-varying dimension stays in place; the sizes of both are multiplied.
+"""
 BANKS: Final = 32
 WORD_BITS: Final = 32
 FEWEST_WORDS: Final = 10
@@ -223,17 +227,28 @@ class PackedTile(Struct, frozen=True):
 
     @property
     def a(self) -> int:
-        """Return the position of `A`, the same in the input and in the output."""
+        """Return the position of dimension `A`, which lies between the moved ones and stays in
+        place.
+
+        It is the third position from the end, in the input `[…, T2, …, A, T1, B]` and in the
+        output.
+        """
         return len(self.sizes) - 3
 
     @property
     def t1(self) -> int:
-        """Return the position of `T1` in the input, which is that of `T2` in the output."""
+        """Return the position of `T1` in the input `[…, T2, …, A, T1, B]`: the last but one.
+
+        `T2` has this position in the output.
+        """
         return len(self.sizes) - 2
 
     @property
     def t2(self) -> int:
-        """Return the position of `T2` in the input, which is that of `T1` in the output."""
+        """Return the position of `T2` in the input `[…, T2, …, A, T1, B]`.
+
+        `T1` has this position in the output.
+        """
         return self.permutation[self.t1]
 
     def of_input(self, sizes: Sequence[_T]) -> list[_T]:

@@ -347,7 +347,10 @@ def _check_threads(threads: int) -> None:
 
 
 def _value_sizes(layout: CuteLayout) -> list[int]:
-    """Return the sizes of the value modes, the fastest first. Each is a loop of a thread."""
+    """Return the sizes of a CuTe layout's value modes, the fastest first.
+
+    Each mode becomes a loop of a thread over its registers.
+    """
     assert isinstance(layout.shape, tuple)
     assert isinstance(layout.stride, tuple)
     values = CuteLayout(layout.shape[1], layout.stride[1])

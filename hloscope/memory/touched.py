@@ -77,7 +77,8 @@ def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
     Args:
         type: Type of the array.
         reads: Number of accesses, counted with repetitions.
-        is_exact: Is the footprint exact? Sectors may still make it inexact.
+        is_exact: Are all elements certainly accessed? The result is exact only if the number of
+            sectors is also known exactly.
     """
     sectors, is_known = _all_sectors(type)
     return Touched(element_count(type), data_bytes(type), sectors, reads, is_exact and is_known)

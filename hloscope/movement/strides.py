@@ -80,7 +80,10 @@ def _step(form: Strided) -> int | None:
 
 
 def _ends(form: Strided) -> list[int]:
-    """Return the coordinates at which each of its digits first becomes 1, and the last one."""
+    """Return the coordinates at which a digit first becomes 1, and the last coordinate.
+
+    The digits are those of the coordinate of one dimension; `form` is linear in each.
+    """
     ends, lower = [form.size - 1], 1
     for size, _ in form.modes:
         ends.append(lower)

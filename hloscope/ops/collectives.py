@@ -67,7 +67,10 @@ class Collective(Op):
 
 
 def _check_channel(op: Collective, rule: str) -> None:
-    """Check that the op has a channel if its groups list global device ids."""
+    """Check that the op has a channel if its groups list global device ids.
+
+    `rule` is the label of the constraint.
+    """
     channel = op.channel_id or 0
     require(
         not op.use_global_device_ids or channel > 0,

@@ -84,7 +84,10 @@ def check_dot_algorithm(
 
 
 def check_precisions(precisions: Precisions | None, rule: str) -> None:
-    """Check that there are at most two precisions, one for each operand."""
+    """Check that there are at most two precisions, one for each operand.
+
+    `rule` is the label of the constraint.
+    """
     number = len(precisions or ())
     message = f"expects precision config to be empty or have <= 2 elements, got {number}"
     require(number <= 2, rule, message)

@@ -395,5 +395,8 @@ class NamedSharding(Struct, frozen=True):
 
 
 def _steps(size: int, stride: int) -> range:
-    """Return the multiples of `stride` that a digit with `size` values contributes to a number."""
+    """Return the multiples 0, `stride`, 2 `stride` …, of which there are `size`.
+
+    They are what one digit of a mixed-radix number contributes to it.
+    """
     return range(0, size * stride, stride)

@@ -87,8 +87,14 @@ def kind(type_: Type) -> str:
 def scalar(op: str, type_: Type, noun: str, rule: str) -> TensorType:
     """Return `type_` if it is an array type of rank 0.
 
+    Args:
+        op: Name of the op, for the message.
+        type_: The type.
+        noun: Name of the operand or result of that type, for the message.
+        rule: Label of the constraint.
+
     Raises:
-        VerifyError: The type is not an array type of rank 0; `noun` names it in the message.
+        VerifyError: The type is not an array type of rank 0.
     """
     array = tensor(op, type_, noun)
     require(array.rank == 0, rule, f"{noun} has rank {array.rank}, needs 0")
@@ -132,6 +138,8 @@ def leaves(type_: Type) -> tuple[Type, ...]:
 def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
     """Return the type of the value that called computation number `index` returns.
 
+    `op` is the name of the op, for the message; `calls` are its called computations.
+
     Raises:
         VerifyError: There are fewer called computations.
     """
@@ -161,6 +169,8 @@ def real_part(element: ElementType) -> ElementType:
 def complex_of(element: ElementType, rule: str = "") -> ElementType:
     """Return the complex type whose parts have this float type.
 
+    `rule` is the label of the constraint that there is one.
+
     Raises:
         VerifyError: There is none.
     """
@@ -181,6 +191,11 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
 
     For float types, which HLO may mix, it is the widest one.  For quantized types, whose scales may
     differ, it is the first one.
+
+    Args:
+        op: Name of the op, for the message.
+        types: Types of the operands.
+        rule: Label of the constraint that there is a common type.
 
     Raises:
         VerifyError: There is no common type.
@@ -349,6 +364,8 @@ def concatenated(a: Extent, b: Extent) -> Extent:
 def check_compatible_extents(d: int, a: Extent, b: Extent, rule: str = "") -> None:
     """Check that two extents can both describe dimension `d` of one array.
 
+    An extent is a pair of size and bound, `None` if unknown. `rule` is the constraint's label.
+
     Raises:
         VerifyError: Sizes differ, or a size exceeds a bound.
     """
@@ -363,6 +380,11 @@ def check_compatible_extents(d: int, a: Extent, b: Extent, rule: str = "") -> No
 
 def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Extent]:
     """Return the common dimensions of all types, as specific as possible.
+
+    Args:
+        op: Name of the op, for the message.
+        types: The array types.
+        rule: Label of the constraint that sizes agree.
 
     Raises:
         VerifyError: Ranks or sizes differ.
@@ -415,7 +437,15 @@ def sizes_text(sizes: Iterable[int | None]) -> str:
 
 
 def check_distinct(lhs: Dims, rhs: Dims, lhs_name: str, rhs_name: str, rule: str) -> None:
-    """Check that no dimension occurs twice in `lhs` and `rhs` together."""
+    """Check that no dimension occurs twice in `lhs` and `rhs` together.
+
+    Args:
+        lhs: First list of dimensions.
+        rhs: Second list of dimensions.
+        lhs_name: Name of the first list, for the message.
+        rhs_name: Name of the second list, for the message.
+        rule: Label of the constraint.
+    """
     seen: set[int] = set()
     for d in (*lhs, *rhs):
         require(
@@ -427,7 +457,16 @@ def check_distinct(lhs: Dims, rhs: Dims, lhs_name: str, rhs_name: str, rule: str
 def check_in_bounds(
     dim: int, upper: int, name: str, upper_name: str, rule: str, *, inclusive: bool = False
 ) -> None:
-    """Check that `dim` is in `[0, upper)`, or in `[0, upper]` if `inclusive`."""
+    """Check that `dim` is in `[0, upper)`, or in `[0, upper]` if `inclusive`.
+
+    Args:
+        dim: The number to check.
+        upper: Upper bound of the number.
+        name: Name of `dim`, for the message.
+        upper_name: Name of `upper`, for the message.
+        rule: Label of the constraint.
+        inclusive: Is `upper` itself allowed?
+    """
     end = "]" if inclusive else ")"
     require(
         0 <= dim < upper + inclusive,
@@ -437,7 +476,15 @@ def check_in_bounds(
 
 
 def check_all_in_bounds(dims: Dims, upper: int, name: str, upper_name: str, rule: str) -> None:
-    """Check that each of `dims` is in `[0, upper)`."""
+    """Check that each of `dims` is in `[0, upper)`.
+
+    Args:
+        dims: The numbers to check.
+        upper: Exclusive upper bound of the numbers.
+        name: Name of `dims`, for the message.
+        upper_name: Name of `upper`, for the message.
+        rule: Label of the constraint.
+    """
     for dim in dims:
         require(
             0 <= dim < upper,
@@ -454,10 +501,14 @@ def without(items: Sequence[Extent], dims: Iterable[int]) -> list[Extent]:
 
 
 def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[TensorType]]:
-    """Return the N inputs and the N initial values among the operands of a reduction.
+    """Return the types of the N inputs and of the N initial values of a reduction.
+
+    Args:
+        op: Name of the op, for the message.
+        operands: Types of all operands, inputs first.
 
     Raises:
-        VerifyError: The number of operands is 0 or odd.
+        VerifyError: The number of operands is 0 or odd, or a type is not an array type.
     """
     if not operands or len(operands) % 2:
         raise VerifyError(

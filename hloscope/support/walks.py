@@ -49,6 +49,8 @@ def nearest_first(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) ->
 def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]:
     """Yield the roots and all nodes below them in preorder; a shared node is repeated.
 
+    `parts` returns the nodes directly below a node, in order.
+
     >>> list(nested([(1, (2, 3))], lambda x: x if isinstance(x, tuple) else ()))
     [(1, (2, 3)), 1, (2, 3), 2, 3]
     """

@@ -130,7 +130,7 @@ class TiledComputation(Struct, frozen=True, eq=False):
 
     @property
     def programs(self) -> int:
-        """Number of programs."""
+        """Number of programs of the kernel: one for each tile of the root."""
         return prod(self.tiles)
 
     def every(self) -> Iterator[TiledInstruction]:
@@ -283,7 +283,7 @@ class _Concrete:
     def _iteration_space(
         self, m: IndexingMap, active: tuple[int, ...], parent: _IterationSpace | None
     ) -> _IterationSpace:
-        """Return the iteration space of a region whose root has the map `m`.
+        """Return the iteration space of a region: its programs and the offsets of its tiles.
 
         Only some of the parent's programs compute a region of a concatenate. Its numbers of tiles
         are the parent's, and a constraint selects the programs. The same holds for loops inside it.
@@ -343,9 +343,13 @@ class _Concrete:
     def _region(
         self, arguments: tuple[Sequence[TiledNode], _IterationSpace]
     ) -> RecursiveCalls[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
-        """Return the tiles of one region.
+        """Return the tiles of one region, without duplicates.
 
         Yields nested regions, with their iteration spaces, to receive their tiles.
+
+        Args:
+            arguments: The nodes of the region, operands before users, and the region's iteration
+                space.
         """
         nodes, place = arguments
         known: dict[tuple[object, ...], TiledInstruction] = {}

@@ -138,11 +138,17 @@ class TiledKernel:
 # ---------------------------------------------------------------------------------- building
 
 Schema: TypeAlias = tuple[list[range], list[int]]
-"""Numbers of operands: groups that have a region each, and the operands without a region."""
+"""Operand numbers of an instruction: groups that get a region each, then operands without a region.
+
+The operands of a region are computed together in one loop or branch.
+"""
 
 
 def _schema(space: TilingSpace, ins: Instruction) -> Schema:
-    """Return the groups of operands of `ins` that have a region each, and its other operands."""
+    """Return the operands of `ins` that are computed in a loop or branch, grouped, and the others.
+
+    Each group gets a region of its own. Operands are given by number.
+    """
     count = len(ins.operands)
     match ins.op:
         case Dot() | DotGeneral() | ScaledDot() | RaggedDot():

@@ -173,14 +173,26 @@ class TilingSpace:
         return TilingSpace(self.fused, dimensions, self.runtime, self._keys, self._runtime_keys)
 
     def number(self, ins: Instruction, position: int) -> int | None:
-        """Return the number of an instruction's dimension; `None` if it is not in the space.
+        """Return the number of an instruction's dimension in the tiling space.
 
-        `position` is that of `Dimension.position`.
+        `None` if the tiling space does not have the dimension.
+
+        Args:
+            ins: The instruction.
+            position: Position among its dimensions: output dimensions first, then reduced or
+                contracted ones.
         """
         return self._keys.get((ins, position))
 
     def runtime_number(self, ins: Instruction, operand: int) -> int | None:
-        """Return the number of the run-time value read from an operand; `None` without one."""
+        """Return the index in `runtime` of the value that `ins` reads from an operand.
+
+        `None` if there is no such run-time value.
+
+        Args:
+            ins: The instruction.
+            operand: Number of the operand; -1 for a value that is not an operand.
+        """
         return self._runtime_keys.get((ins, operand))
 
     def own_tile(self, i: int) -> DimTile:

@@ -54,8 +54,11 @@ from hloscope.tiling.tile import Refusal, RefusalCode
 class SymbolicTile(Struct, frozen=True):
     """Offset, size and stride along each dimension of the operand, as functions of tile sizes.
 
+    A parameter is a tile size to choose; it divides one dimension.
+
     Attributes:
-        bounds: Whole size of each parameter; strides are valid for tile sizes up to these.
+        bounds: Whole size of the dimension of each parameter; strides are valid for tile sizes up
+            to these.
         offsets: Offset along each dimension, over runtime variables only.
         sizes: Number of elements along each dimension.
         strides: Distance between elements along each dimension.

@@ -158,7 +158,8 @@ class Tile(Struct, frozen=True):
 
     Attributes:
         dims: Tile of each dimension.
-        replicas: Positions in the groups of the collectives that the array is gathered from.
+        replicas: For an array that collectives gather from several devices: tiles of the positions,
+            in the collectives' groups, of the devices that are read.
 
     >>> print(Tile((DimTile.of(Dim(0) * Range(0), Range(0), 1, 10),)))
     offsets [tid_0 * ts_0] sizes [ts_0] strides [1] upper bounds [10]
@@ -192,7 +193,7 @@ class Tile(Struct, frozen=True):
         return _fields(self.dims)
 
     def replica_fields(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return the expressions of the positions in groups as texts, as in `fields`."""
+        """Return the expressions of `replicas` as texts: pairs (name of the field, texts)."""
         return _fields(self.replicas)
 
     def __str__(self) -> str:
@@ -229,7 +230,7 @@ class Tile(Struct, frozen=True):
         return self.mapped(lambda e: substitute(e, values))
 
     def with_dims(self, dims: Iterable[DimTile]) -> Tile:
-        """Return a tile with the tiles `dims` of dimensions, and the same positions in groups."""
+        """Return a tile with other tiles of dimensions, `dims`, and the same `replicas`."""
         return Tile(tuple(dims), self.replicas)
 
     def permuted(self, order: Sequence[int]) -> Tile:

@@ -376,15 +376,18 @@ def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
 
 
 Range: TypeAlias = tuple[int, int]
-"""First and last moment of a live range, both included."""
+"""First and last moment of a live range, both included; a moment is an instruction's number in the
+schedule.
+"""
 _READS_TABLE_ONLY: Final = (GetTupleElement, ELEMENTWISE["copy"], Domain)
 """Ops that read the table of a tuple, but not its arrays."""
 
 
 def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
-    """Return the first and last moment of each value, by its number.
+    """Return the first and last moment at which each value is live, by the value's number.
 
-    The ranges are not aligned yet; see `align`.
+    A moment is an instruction's number in the schedule. The ranges of one buffer's values may still
+    overlap; `align` shortens them.
     """
     positions, schedule = flow.positions, flow.positions.schedule
     last_table, last_parts = _last_uses(positions)
@@ -430,8 +433,9 @@ def _own_range(positions: Positions, position: int, done: dict[Computation, int]
 def _last_uses(positions: Positions) -> tuple[dict[Instruction, int], dict[Instruction, int]]:
     """Return the last moments at which instructions' values are read.
 
-    The first result is for whole values, the second for their inner parts. A `call` reads nothing,
-    because its callee does. A `while` reads its operand when its body starts.
+    A moment is an instruction's number in the schedule. The first result is for whole values, the
+    second for their inner parts. A `call` reads nothing, because its callee does. A `while` reads
+    its operand when its body starts.
     """
     schedule = positions.schedule
     table: dict[Instruction, int] = {}

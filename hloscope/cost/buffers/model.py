@@ -163,7 +163,7 @@ class Buffers:
         )
 
     def at(self, position: int) -> Buffer:
-        """Return the buffer of the value at a position, which is a number defined by `Positions`."""
+        """Return the buffer of the value at a position, a number that `Positions` defines."""
         return self._of_value[self.flow.value[position]][1]
 
     def value(self, position: int) -> Value:

@@ -81,7 +81,7 @@ class MayShareRow(NamedTuple):
 
     Attributes:
         ops: The classes of ops.
-        is_allowed: The condition.
+        is_allowed: Returns whether the rule lets a candidate's result take its operand's memory.
         about: The rule as text.
         same_type: Must operand and result have the same element type, sizes and layout?
     """
@@ -308,7 +308,7 @@ backend puts in the memory of an operand.
 
 
 def is_same_for_all_outputs(ins: Instruction) -> bool:
-    """Can all results of an instruction that have equal types take the memory of the same operands?"""
+    """Can all results of equal type of an instruction take the memory of the same operands?"""
     return isinstance(ins.op, Fusion | Elementwise) and not _is_sort(ins)
 
 

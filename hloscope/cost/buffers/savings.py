@@ -483,7 +483,15 @@ def forced_copies(buffers: Buffers, uses: Uses) -> list[ForcedCopy]:
 
 
 def _overwritten_by(buffer: Buffer, copy: Instruction) -> Instruction | None:
-    """Return the loop that writes to the copy's buffer, else the first other such instruction."""
+    """Return an instruction that, besides a copy itself, writes to the copy's buffer.
+
+    A loop is preferred, else it is the first such instruction. Other copies and parameters do not
+    count. `None` if there is none.
+
+    Args:
+        buffer: The buffer of the copy.
+        copy: The copy.
+    """
     others = [v.instruction for v in buffer.values if v.instruction is not copy]
     others = [ins for ins in others if not isinstance(ins.op, _COPY)]
     loops = [ins for ins in others if isinstance(ins.op, While)]

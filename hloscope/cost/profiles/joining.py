@@ -439,7 +439,12 @@ class _Joining:
     ) -> int | None:
         """Return how often a callee ran per execution of its caller.
 
-        `None` if that is not an integer.
+        `None` if that is unknown or not an integer.
+
+        Args:
+            times: Number of runs of each computation.
+            callee: The called computation.
+            caller: The calling computation.
         """
         outer, inner = times.get(caller, 0), times.get(callee)
         if not outer or inner is None or inner % outer:

@@ -272,7 +272,11 @@ class _Reader(Struct):
     def _tile(self, rest: str) -> tuple[str, tuple[int, ...], LinearLayout | None, str]:
         """Return element type, sizes, layout and reason for a tensor of pointers.
 
-        The reason is empty if the layout is known; the layout is `None` for a scalar.
+        The reason says why the layout is unknown, and is empty if it is known. The layout is `None`
+        for a scalar.
+
+        Args:
+            rest: The text of the operation after its operands, which has the type.
         """
         tensors = _POINTERS.search(rest)
         if tensors is None:
