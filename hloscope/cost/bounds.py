@@ -292,6 +292,12 @@ def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[
     """Return the operations per second of a unit, and a note on assumptions.
 
     The rate is `None` if it is unknown.
+
+    Args:
+        unit: `matrix` or `vector`.
+        element: Element type in HLO.
+        device: The device.
+        exact_f32: Does the stated precision forbid faster types for products of f32?
     """
     name = _peak_type(element)
     candidates = [*_WIDER.get(f"{unit} {name}", ())]

@@ -304,7 +304,13 @@ class Footprints:
             yield ArrayFootprint(number, 0, fused.operands[number].name, type, touched)
 
     def _scattered(self, kernel: Kernel, number: int, type: TensorType) -> Touched:
-        """Return an upper bound of a scatter's writes to one array: an element per update."""
+        """Return an upper bound of a scatter's writes to one array: an element per update.
+
+        Args:
+            kernel: The kernel of the scatter.
+            number: Number of the output.
+            type: Type of the array.
+        """
         hero = kernel.heroes[0]
         maps = kernel.outputs[number] if number < len(kernel.outputs) else None
         target, update = hero.operands[number], hero.operands[len(hero.operands) // 2 + 1 + number]
@@ -383,9 +389,9 @@ InPlace: Final = DynamicUpdateSlice | Scatter
 
 
 def _written(ins: Instruction) -> Type:
-    """Return the type of the value that an instruction writes, without contexts.
+    """Return the type of the arrays that an instruction writes.
 
-    It is an empty tuple for sends.
+    It is an empty tuple for sends and outfeeds, and the data alone for a `recv` of HLO.
     """
     if isinstance(ins.op, Send | Outfeed):
         return TupleType(())

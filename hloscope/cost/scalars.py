@@ -125,7 +125,7 @@ def is_bounded(span: Span, element: ElementType) -> bool:
 
 
 def wrapped(value: int, element: ElementType) -> int:
-    """Wrap an integer to the width of an integer type."""
+    """Wrap a Python integer to the range of an integer element type."""
     low, high = limits_of(element)
     return (value - low) % (high - low + 1) + low
 
@@ -208,7 +208,13 @@ _BOOLEAN: Final[dict[str, Callable[..., int]]] = {
 
 
 def _by_interpreter(op: Op, operands: Sequence[ElementType], result: ElementType) -> Step:
-    """Return the interpreter's function of an op, which is compiled at its first call."""
+    """Return the interpreter's function of an op on scalars, compiled at its first call.
+
+    Args:
+        op: The op.
+        operands: Element types of the operands.
+        result: Element type of the result.
+    """
     given = [Instruction(str(n), TensorType(e, ()), Parameter(n)) for n, e in enumerate(operands)]
     ins = Instruction("scalar", TensorType(result, ()), op, tuple(given))
     compute: Step | None = None

@@ -259,10 +259,16 @@ def _hits(window: Window, base: Instruction, out: Instruction) -> tuple[int, boo
 
 
 def _hits_everywhere(window: Window, d: int, size: int, positions: int) -> bool:
-    """Does every output position along dimension `d` certainly have a tap on an element?
+    """Does every output position along a dimension certainly have a tap on an element?
 
     The test is sufficient: the first window ends after the beginning, the last one begins before
     the end, and the taps cannot step over the base.
+
+    Args:
+        window: The window.
+        d: The dimension.
+        size: Size of the base array along it.
+        positions: Number of output positions along it.
     """
     low, step = window.padding[d][0], window.window_dilations[d]
     last = (positions - 1) * window.strides[d] - low

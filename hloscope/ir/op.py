@@ -129,7 +129,12 @@ class Op(Struct, metaclass=OpClass, frozen=True):
             raise IncompatibleTypesError(found, results, self.broken_rule(found, results))
 
     def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
-        """Return the label of the constraint that incompatible declared types break."""
+        """Return the label of the constraint that incompatible declared types break.
+
+        Args:
+            inferred: Inferred types of the results.
+            declared: Declared types of the results.
+        """
         return self.result_rule
 
 

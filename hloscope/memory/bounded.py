@@ -91,6 +91,10 @@ def _unknown_address_bounds(requests: Requests, budget: int) -> tuple[Traffic, T
     """Return the best and the worst traffic of requests with unknown addresses.
 
     At best a request touches one sector, at worst each lane touches sectors of its own.
+
+    Args:
+        requests: The access.
+        budget: Maximum number of lanes to evaluate; of more lanes a sample is drawn.
     """
     lowest: dict[Var, int] = {Runtime(k): v.interval.lo for k, v in enumerate(requests.map.runtime)}
     found = Counter(requests, budget).count(lowest)

@@ -158,7 +158,7 @@ class Choice:
     # -------------------------------------------------------------------------------- figures
 
     def array(self, number: int) -> TensorType | None:
-        """Return the type of the first array of root `number`, counted from 0.
+        """Return the type of the first array that root `number` writes, counted from 0.
 
         `None` if its sizes are unknown.
         """
@@ -206,7 +206,7 @@ class Choice:
         return UNROLL
 
     def launch(self, elements: int, unroll: int) -> Launch:
-        """Return the launch of a loop over `elements` elements.
+        """Return the grid and the blocks of a loop kernel over `elements` elements.
 
         Each thread computes `unroll` of them.
         """
@@ -336,9 +336,10 @@ def _is_concatenate(ins: Instruction) -> bool:
 
 
 def is_intermediate(ins: Instruction, most_operands: int) -> bool:
-    """Is the instruction element-wise, or a reshape or transpose that keeps the bytes in place?
+    """May the instruction lie between a root and its hero?
 
-    It must have at least one and at most `most_operands` operands.
+    It must be element-wise, or a reshape or transpose that leaves all elements at their addresses,
+    with at least one and at most `most_operands` operands.
     """
     if not 0 < len(ins.operands) <= most_operands:
         return False

@@ -345,7 +345,7 @@ def _requests(
 
 
 def _progressions(offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield start, step and length of maximal arithmetic progressions of sorted numbers.
+    """Yield maximal arithmetic progressions of sorted numbers: start, step and length of each.
 
     >>> [*_progressions([0, 4, 8, 9, 20])]
     [(0, 4, 3), (9, 11, 2)]

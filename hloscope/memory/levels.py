@@ -254,7 +254,14 @@ class Levels:
     def _old_element_loads(
         self, stores: Stores, requests: Sequence[Requests], type: TensorType, kernel: Kernel
     ) -> Measured:
-        """Return the loads of old elements that LLVM adds for atomic updates; XLA emits none."""
+        """Return the loads of old elements that LLVM adds for atomic updates; XLA emits none.
+
+        Args:
+            stores: How the elements are stored.
+            requests: The requests that load the old elements.
+            type: Type of the array.
+            kernel: The kernel of the threads.
+        """
         last = requests
         if stores.is_apart:
             last = self._stored_apart(requests, stores, type, kernel)
@@ -265,9 +272,15 @@ class Levels:
     def _stored_apart(
         self, requests: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
     ) -> list[Requests]:
-        """Return the accesses split into single elements.
+        """Return the requests of stores after each vector is split into stores of one element.
 
-        Elements narrower than `stores.word` become accesses of whole words.
+        If elements are narrower than `stores.word`, the stores are those of whole words.
+
+        Args:
+            requests: The stores as XLA emits them.
+            stores: How the elements are stored.
+            type: Type of the array.
+            kernel: The kernel of the threads.
         """
         apart = self._elements(requests, type, kernel)
         is_word = stores.word > storage_bits(type)

@@ -397,7 +397,10 @@ class Selects:
     # --------------------------------------------------------------------- values of indices
 
     def _condition(self, value: Instruction) -> Condition | None:
-        """Return the index condition under which a predicate holds; `None` if data decides."""
+        """Return the condition on indices under which a predicate holds; `None` if data decides.
+
+        `value` is the predicate: a comparison of indices, an `and` of such, or a moved one.
+        """
         if value not in self._inside:
             return None
         if isinstance(value.op, Compare) and len(value.operands) == 2:

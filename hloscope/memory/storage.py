@@ -227,8 +227,7 @@ class PackedTile(Struct, frozen=True):
 
     @property
     def a(self) -> int:
-        """Return the position of dimension `A`, which lies between the moved ones and stays in
-        place.
+        """Return the position of dimension `A`, which stays in place between the moved ones.
 
         It is the third position from the end, in the input `[…, T2, …, A, T1, B]` and in the
         output.

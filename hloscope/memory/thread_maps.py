@@ -315,6 +315,14 @@ def _over_cute(
     """Return the map of a CuTe layout over a whole tensor, and a thread's vector size.
 
     CuTe numbers the positions of a tile with the first dimension fastest.
+
+    Args:
+        layout: The layout, from threads and values to positions in a tile.
+        tile: Sizes of the tile.
+        shape: Sizes of the tensor.
+
+    Raises:
+        UnsupportedError: The layout does not fit the tile, or the tile the tensor.
     """
     if len(tile) != len(shape):
         raise UnsupportedError(f"the tile has rank {len(tile)}, the tensor {len(shape)}")

@@ -343,7 +343,10 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
 
 
 def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
-    """Return the footprint whose addresses are `start` plus one address of each set."""
+    """Return the footprint whose addresses are `start` plus one address of each set.
+
+    `reads` is the number of accesses, counted with repetitions.
+    """
     # Sets with a short span first: they form the inner list, and the others are copies of it.
     sets.sort(key=lambda some: int(some[-1] - some[0]))
     found = np.array([start], dtype=np.int64)

@@ -469,9 +469,9 @@ class Patterns:
         return found
 
     def _is_distinct(self, ins: Instruction) -> bool:
-        """Is the value certainly not an operand, or a tuple with an operand, under another name?
+        """Is the value certainly no alias: neither an operand, nor a tuple with an operand?
 
-        Parameters and the root of a computation count as such.
+        Parameters and the root of a computation count as no aliases.
         """
         if isinstance(ins.op, Parameter):
             return True

@@ -61,7 +61,7 @@ class ProgramBuilder:
         self._names: set[str] = set()
 
     def parameter(self, name: str, type_: TensorType) -> Instruction:
-        """Add a parameter with the next number."""
+        """Add a parameter, with the next parameter number, and return it."""
         found = self.add(name, Parameter(len(self._parameters)), type_)
         self._parameters.append(found)
         return found
@@ -74,7 +74,7 @@ class ProgramBuilder:
         *operands: Instruction,
         calls: tuple[Computation, ...] = (),
     ) -> Instruction:
-        """Add an instruction; its name is changed to a valid, unique HLO name."""
+        """Add an instruction and return it; its name is changed to a valid, unique HLO name."""
         name = stem = _NOT_IN_NAMES.sub("_", name)  # results of StableHLO are called `4#1`
         k = 0
         while name in self._names:
@@ -93,7 +93,10 @@ class ProgramBuilder:
         return value
 
     def module(self, name: str, root: Instruction) -> Module:
-        """Return the program of all added instructions, with `root` as its result."""
+        """Return the program of all added instructions, with `root` as its result.
+
+        `name` is the name of the module.
+        """
         body = Body(tuple(self._instructions), tuple(self._parameters), root)
         entry = Computation("main", body)
         called = {c.name: c for ins in self._instructions for c in ins.calls}

@@ -404,11 +404,14 @@ class Planner:
     def _with_remaining(
         self, same: dict[Instruction, tuple[Chain, _Movement]]
     ) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """Choose which of several equal values stays; yield each other value's chain with it.
+        """Choose which of several equal values stays; yield the chain of each other value with it.
 
         A value that is returned and moved by one op stays, or else the first in the text. So there
         is no cycle: everything that a plan needs comes before the value it replaces, or is read
         from such a value.
+
+        Args:
+            same: The equal values, each with the chain that ends in it and its movement.
         """
         kernels = {self.traffic.kernel_of(value): value for value in same}
         values = [kernels[kernel] for kernel in self.flow.in_order(kernels)]

@@ -70,7 +70,10 @@ class Strides(NamedTuple):
 
 
 def _step(form: Strided) -> int | None:
-    """Return the stride of a linear function of one coordinate; `None` if it has several digits."""
+    """Return the stride of one dimension's term in an address, as a function of the coordinate.
+
+    `None` if the coordinate has several digits with separate strides.
+    """
     match form.modes:
         case ():
             return 0
@@ -80,9 +83,9 @@ def _step(form: Strided) -> int | None:
 
 
 def _ends(form: Strided) -> list[int]:
-    """Return the coordinates at which a digit first becomes 1, and the last coordinate.
+    """Return the coordinates at which a digit of `form` first becomes 1, and the last one.
 
-    The digits are those of the coordinate of one dimension; `form` is linear in each.
+    The sum of a function's digits times strides is the address term of one dimension.
     """
     ends, lower = [form.size - 1], 1
     for size, _ in form.modes:

@@ -144,7 +144,15 @@ class AllGather(Collective):
 
 
 def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ...]) -> Type:
-    """Return the type of a reduction's result; StableHLO takes element types from the body."""
+    """Return the type of a reduction's result.
+
+    It is that of the operands. In StableHLO the element types are those that the body returns.
+
+    Args:
+        op: The op.
+        operands: Types of the operands.
+        calls: The body, if there is one.
+    """
     if not calls or not is_mlir_notation(op.replica_groups):
         return packed(operands)
     found = leaves(returned(op.name, calls))

@@ -54,11 +54,21 @@ def check_dot_algorithm(
     *,
     imprecise: bool,
 ) -> None:
-    """Check that some hardware is known to support the algorithm.
+    """Check that some hardware is known to support a dot algorithm.
 
-    Types are given as MLIR prints them, such as `f32`.
+    Args:
+        lhs: Type to which the left operand is rounded, as MLIR prints it, such as `f32`.
+        rhs: Type to which the right operand is rounded.
+        accumulation: Type in which products are added.
+        lhs_components: Number of parts into which the left operand is split.
+        rhs_components: Number of parts into which the right operand is split.
+        operations: Number of primitive dots.
+        imprecise: May intermediate sums be less precise than the accumulation type?
 
     Source: StableHLO spec `dot_general`, (C22)-(C24), (I8)-(I14).
+
+    Raises:
+        VerifyError: No such hardware is known.
 
     >>> check_dot_algorithm("tf32", "tf32", "f32", 1, 1, 3, imprecise=False)
     """

@@ -129,7 +129,13 @@ class Fusion(Op):
 
 
 def fused_twice(fused: str, first: str, second: str) -> str:
-    """Return the message for a computation that two fusions call, which must not share one."""
+    """Return the error message for a computation that two fusions call, which HLO forbids.
+
+    Args:
+        fused: The computation, as the message names it.
+        first: The first fusion.
+        second: The second fusion.
+    """
     return f"{fused} is fused twice, by {first} and {second}"
 
 

@@ -36,7 +36,13 @@ _COMPLEX_OF = {"f32": ELEMENT_TYPES["c64"], "f64": ELEMENT_TYPES["c128"]}
 
 
 def require(condition: bool, rule: str, message: str | MessageTemplate) -> None:
-    """Raise a `VerifyError` with the label `rule` unless `condition` holds."""
+    """Raise a `VerifyError` unless a condition holds.
+
+    Args:
+        condition: The condition.
+        rule: Label of the constraint, which the error has.
+        message: Text of the error.
+    """
     if not condition:
         raise VerifyError(message, rule=rule)
 
@@ -58,8 +64,13 @@ def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = 
 def tensor(op: str, type_: Type, noun: str) -> TensorType:
     """Return `type_` if it is an array type; for a buffer, return its array type.
 
+    Args:
+        op: Name of the op, for the message.
+        type_: The type.
+        noun: Name of the operand or result of that type, for the message.
+
     Raises:
-        VerifyError: `type_` is not an array type; `noun` names it in the message.
+        VerifyError: `type_` is neither an array type nor a buffer.
     """
     if isinstance(type_, BufferType):
         return type_.element

@@ -174,7 +174,15 @@ def _check_parameter(
     *,
     any_float: bool,
 ) -> Array:
-    """Check that the body's parameter `index` has the type `result`, and return its type."""
+    """Check that a parameter of a reduction's body has the type of a result; return its type.
+
+    Args:
+        arguments: Types of all parameters of the body.
+        index: Number of the parameter.
+        result: Type of the result.
+        rules: Labels of the constraints.
+        any_float: May float types differ?
+    """
     parameter = arguments[index]
     if not isinstance(parameter, Array) or not could_have_type(
         result, parameter, any_float=any_float
@@ -219,7 +227,12 @@ def _check_sizes(
 ) -> None:
     """Check that the sizes of a parameter are a subsequence of `allowed`.
 
-    The parameter has index `number + i`; it takes elements of input `i`.
+    Args:
+        number: Number of inputs.
+        i: Number of the input whose elements the parameter takes; the parameter is `number + i`.
+        parameter: Type of the parameter.
+        allowed: The allowed sizes.
+        rule: Label of the constraint.
     """
     require(
         parameter.rank <= len(allowed),

@@ -17,6 +17,8 @@ N = TypeVar("N")
 def reached(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) -> dict[N, None]:
     """Return the roots and all nodes reachable from them, each once, in depth-first order.
 
+    `successors` returns the nodes to which edges lead from a node.
+
     >>> list(reached([12], lambda n: [n // 2, n // 3] if n else []))
     [12, 4, 1, 0, 2, 6, 3]
     """
@@ -32,6 +34,8 @@ def reached(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) -> dict[
 
 def nearest_first(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) -> Iterator[N]:
     """Yield the roots and all nodes reachable from them, each once, in breadth-first order.
+
+    `successors` returns the nodes to which edges lead from a node.
 
     >>> list(nearest_first([12], lambda n: [n // 2, n // 3] if n else []))
     [12, 6, 4, 3, 2, 1, 0]

@@ -352,7 +352,7 @@ class _TileTraversal:
         self.dropped &= tile.dropped
 
     def _check_op(self, ins: Instruction) -> None:
-        """Raise an error for an op that XLA does not tile, whatever its map is.
+        """Raise an error for an op that XLA's tiling refuses whatever tile its users need.
 
         Raises:
             RefusedError: XLA does not tile the op.
@@ -369,9 +369,14 @@ class _TileTraversal:
                 raise RefusedError(replace(alone, reason=reason, instruction=ins))
 
     def _maps(self, ins: Instruction, output: int = 0) -> list[tuple[int, IndexingMap, str]]:
-        """Return, for each operand, the number of the tensor that is read, its map, and a reason.
+        """Return, for each operand, the number of the tensor read, its map, and a reason.
 
-        The reason says why the map has more elements than are read; it is empty if it has not.
+        The map leads from an index of the result to an index of the tensor. The reason says why the
+        map has more elements than are read; it is empty if it has not.
+
+        Args:
+            ins: The instruction.
+            output: Number of the tensor in its result.
         """
         # An instruction has a node for each of its different tiles, and all of them use its maps.
         found = self._ruled.get((ins, output))

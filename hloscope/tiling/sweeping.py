@@ -330,7 +330,14 @@ def _standing(
 ) -> Standing:
     """Return the rank of the tiling `own` among the found ones that fit the device.
 
-    `fits` says for each tiling in `found` whether it fits.
+    Args:
+        symbolic: The fusion.
+        own: The tiling to rank, one size for each parameter.
+        found: The tilings to compare with.
+        fits: Does each tiling in `found` fit the device? [tilings].
+        limits: Limits of the device.
+        stages: Pipeline stages of loops.
+        transaction: Bytes of a transaction between memory and L2.
     """
     sizes = [min(size, max(p.size, 1)) for size, p in zip(own, symbolic.parameters, strict=True)]
     alone = sweep(symbolic, [sizes], stages=stages, transaction=transaction)
@@ -488,9 +495,14 @@ def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
 
 
 def new_tiles(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
-    """Yield the arrays of a fusion, each with a flag for each tiling: is the array's tile new?
+    """Yield the arrays that a fusion reads or writes, and for which tilings they have a new tile.
 
-    It is not new if it equals an earlier tile of the same array.
+    The tile of an input is not new if it equals an earlier tile of the same array in the same
+    region.
+
+    Args:
+        symbolic: The fusion.
+        table: Tile sizes, [tilings, parameters]; the flags are [tilings].
     """
     before: dict[tuple[int, Instruction, int], list[TiledNode]] = {}
     for array in arrays_of(symbolic):

@@ -95,7 +95,14 @@ class DimTile(Struct, frozen=True):
 
     @classmethod
     def of(cls, offset: Expr | int, size: Expr | int, stride: int, bound: int) -> DimTile:
-        """Return the tile of these expressions; an integer stands for a constant."""
+        """Return the tile of one dimension; an integer stands for a constant expression.
+
+        Args:
+            offset: First index.
+            size: Number of indices.
+            stride: Distance between indices.
+            bound: Exclusive upper bound of indices; those beyond are cut off.
+        """
         return cls(expr(offset), expr(size), Const(stride), Const(bound))
 
     def __str__(self) -> str:
@@ -321,5 +328,11 @@ class RefusedError(Exception):
 def refused(
     reason: str, at: Instruction | None = None, code: str = "UNIMPLEMENTED"
 ) -> RefusedError:
-    """Return an exception with a refusal, for the caller to raise."""
+    """Return an exception with a refusal, for the caller to raise.
+
+    Args:
+        reason: The reason, in words.
+        at: The refused instruction; `None` if the caller knows it.
+        code: Kind of the refusal, a value of `RefusalCode`.
+    """
     return RefusedError(Refusal(RefusalCode(code), reason, at))

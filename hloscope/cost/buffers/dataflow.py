@@ -321,6 +321,9 @@ class Dataflow:
 
         Written values propagate along phis until nothing changes. A phi stores the first value that
         arrives and is marked as ambiguous at the second, so that each phi propagates at most twice.
+
+        Args:
+            inputs: Values that are inputs of each phi.
         """
         users = self._users(inputs)
         reaching: dict[int, int] = {}
@@ -344,7 +347,10 @@ class Dataflow:
                 self.value[phi] = value
 
     def _resolve_single(self, inputs: dict[int, set[int]]) -> None:
-        """Replace each phi that has only one input apart from itself, until none is left."""
+        """Replace each phi that has only one input apart from itself, until none is left.
+
+        `inputs` has the values that are inputs of each phi.
+        """
         users = self._users(inputs)
         todo = [phi for phi in reversed(inputs) if self.value[phi] == phi]
         while todo:

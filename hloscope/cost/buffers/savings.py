@@ -282,9 +282,9 @@ class Uses:
         return self._all.get(buffer, [])
 
     def around(self, buffer: Buffer, moment: int) -> tuple[Use | None, Use | None]:
-        """Return the last use at or before a moment, and the first use after it.
+        """Return a buffer's last use at or before a moment, and its first use after the moment.
 
-        Either may be `None`.
+        Either may be `None`. A moment is the number of an instruction in the schedule.
         """
         before: Use | None = None
         for use in self.of(buffer):
@@ -404,10 +404,10 @@ def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
 
 
 def second_highest(memory: ProgramMemory) -> tuple[int, int]:
-    """Return the moment and bytes of the highest point outside of the peak and its slopes.
+    """Return where the live bytes are highest outside of the peak and its slopes.
 
-    No change at the peak alone brings the program below these bytes. A slope ends where the bytes
-    rise again.
+    The result is the moment, an instruction's number in the schedule, and the bytes. No change at
+    the peak alone brings the program below these bytes. A slope ends where the bytes rise again.
     """
     least, peak = memory.device.least, memory.peak
     left = peak

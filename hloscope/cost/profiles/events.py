@@ -160,7 +160,11 @@ def profile_of(
 
 
 def refuse_many(count: int, source: str) -> None:
-    """Raise an error if there are more than `MOST_EVENTS` events.
+    """Raise an error if a profile has more than `MOST_EVENTS` events.
+
+    Args:
+        count: Number of events.
+        source: Name of the file in the message.
 
     Raises:
         InputError: `count` is too large.

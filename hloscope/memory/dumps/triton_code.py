@@ -187,7 +187,10 @@ class _Reader(Struct):
         return _Region(reason="" if is_plain else f"it stands in `{name}`")
 
     def _arguments(self, text: str) -> None:
-        """Set the values of a block's arguments: the kernel's pointers, or a loop's counter."""
+        """Set the values of a block's arguments: the kernel's pointers, or a loop's counter.
+
+        `text` is the list of arguments as printed.
+        """
         names = [(found[1], bool(found[2])) for found in _ARGUMENT.finditer(text)]
         if len(self.regions) == 2 and not self.arguments:
             self.arguments = sum([is_pointer for _, is_pointer in names])

@@ -64,9 +64,15 @@ def loop(choice: Choice) -> Kernel:
 
 
 def _of_operands(choice: Choice, launch: Launch, unroll: int) -> dict[tuple[int, int], IndexingMap]:
-    """Return maps from threads to the operands of roots that are read through one access each.
+    """Return maps from threads to the elements of roots' operands that they read.
 
-    Keys are (root number, operand number).
+    Keys are (root number, operand number). Operands that a root reads through several accesses are
+    left out.
+
+    Args:
+        choice: The fusion and its device.
+        launch: Blocks and threads of the kernel.
+        unroll: Consecutive elements that a thread computes.
     """
     found = {}
     for k, root in enumerate(choice.roots):

@@ -492,7 +492,7 @@ def _numbered(count: int, together: list[list[int]]) -> list[int]:
 def _reached(choice: Choice) -> dict[Instruction, list[int]]:
     """Return the values on which several roots depend, each with the numbers of these roots.
 
-    Inputs of the kernel are included.
+    Inputs of the kernel are included. Roots that share such a value may be computed together.
     """
     values = (*choice.fused.edge, *choice.fused.inside)
     reached: dict[Instruction, set[int]] = {ins: set() for ins in values}

@@ -134,10 +134,16 @@ def _starts_block(offsets: Ints, size: int, starts_warp: Bools) -> Bools:
 
 
 def bank_words(warps: Ints, lanes: Ints, offsets: Ints, width: int) -> Ints:
-    """Return, for each phase of an access to shared memory, the distinct words of its busiest bank.
+    """Return, for each phase of a shared-memory access, the distinct words of its busiest bank.
 
     Lanes of 8 bytes are served in two phases of 16 lanes, lanes of 16 bytes in four phases of 8. A
     word that several lanes of a phase access counts once.
+
+    Args:
+        warps: Warp of each lane.
+        lanes: Number of each lane in its warp.
+        offsets: Offset in bytes of each lane's first byte in the block's shared memory.
+        width: Bytes that one lane accesses.
 
     Source: CUDA C++ Programming Guide, "Shared Memory".
     """

@@ -113,7 +113,7 @@ def _neg(modifiers: _Mods, type_: PtxType) -> Compute:
 
 
 def _extreme(modifiers: _Mods, type_: PtxType, *, is_max: bool) -> Compute:
-    """Return the function of a minimum or maximum.
+    """Return the function of a maximum (`is_max`) or minimum of floats.
 
     A NaN is skipped, or returned with `.NaN`; -0 is less than +0.
     """

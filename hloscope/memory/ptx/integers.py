@@ -68,8 +68,14 @@ def row(
 ) -> Callable[[Maker], Maker]:
     """Return a decorator that adds the decorated function to `TABLE`, in one entry per opcode.
 
-    `opcode`, `types` and `modifiers` are lists of names, separated by spaces. The other arguments
-    are fields of `Row`.
+    Args:
+        opcode: Names of the opcodes, separated by spaces.
+        sources: Number of source operands.
+        types: Names of the types that the instruction may have, separated by spaces.
+        modifiers: Further modifiers that it may have, separated by spaces.
+        source_types: Types of sources that differ from the instruction's type, by index of the
+            source.
+        result: Type of the result: a name, `same`, or `wide` (twice the bits, for `.wide`).
     """
 
     def add(make: Maker) -> Maker:

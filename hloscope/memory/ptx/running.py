@@ -238,7 +238,18 @@ def _parameters(
     arguments: Sequence[Given],
     numbers: tuple[int, ...],
 ) -> bytes:
-    """Return the bytes of the kernel's parameter memory."""
+    """Return the contents of the kernel's parameter memory: addresses of arrays, and numbers.
+
+    Args:
+        kernel: The kernel.
+        layout: Offsets of the parameters.
+        memory: Global memory with the arrays.
+        arguments: One argument for each parameter.
+        numbers: Index in global memory of each argument; -1 for a number.
+
+    Raises:
+        KernelError: An argument does not fit its parameter, or there are too many bytes.
+    """
     refuse_large(layout.params, _MOST_PARAMETERS, "bytes of parameters", "")
     data = bytearray(layout.params + 16)
     for variable, argument, number in zip(kernel.params, arguments, numbers, strict=True):

@@ -240,7 +240,8 @@ def maybe_empty(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
 def lost_start(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
     """Return why indices that were cut off below 0 may become valid ones; else "".
 
-    For rules that shift indices upwards.
+    Rules that shift indices upwards need this. `tiles` are the tiles before the shift, of the
+    dimensions that are shifted.
     """
     if all(starts_inside(space, tile) for tile in tiles):
         return ""
