@@ -158,7 +158,7 @@ class TritonUse(Struct, frozen=True):
 
     @property
     def is_rated(self) -> bool:
-        """Are the bytes as compiled and the rank of the tiling known?"""
+        """Are the compiled tiling's bytes and its rank among all tilings known?"""
         return self.compiled is not None and self.rank is not None
 
     @property
@@ -197,7 +197,10 @@ class TritonRatings:
         self._known: Final[dict[object, TritonUse]] = {}
 
     def of(self, ins: Instruction) -> TritonUse:
-        """Return the rating of a Triton fusion; its name may be that of an equal one."""
+        """Return the rating of a Triton fusion.
+
+        Equal kernels share one rating, whose name may be that of an equal fusion.
+        """
         key = self._kernels.key(ins)
         # A rating searches thousands of tilings, and equal kernels recur in every layer.
         known = None if key is None else self._known.get(key)

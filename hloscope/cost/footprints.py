@@ -147,9 +147,9 @@ class Footprint(Struct, frozen=True):
 
     @property
     def reuse(self) -> float:
-        """Return how often an element that is read is used on average; scalars do not count.
+        """Return how often, on average, the kernel uses an element that it reads.
 
-        It is 0 if only scalars are read.
+        Scalars do not count. The result is 0 if only scalars are read.
         """
         arrays = [a.touched for a in self.reads if a.type.rank]
         elements = sum([touched.elements for touched in arrays])
@@ -243,7 +243,7 @@ class Footprints:
         return self._of(fused, kernel, work, kind)
 
     def _by_values(self, fused: Fused, kind: KernelKind) -> Kernel:
-        """Return a kernel without a thread model: only the values that it computes are known."""
+        """Return a kernel without thread maps: only the values that it computes are stated."""
         if kind.maker == SLICES:
             return sliced(fused, self._analysis)
         readings = [
@@ -500,9 +500,9 @@ class Flops:
         return known
 
     def _follows_from_structure(self, computation: Computation) -> bool:
-        """Do ops and types alone determine the work of a computation?
+        """Does a computation's work follow from ops and types alone, without values?
 
-        They do not determine trip counts.
+        It does not if a trip count decides it.
         """
         for inner in callees_first(computation, self._follows):
             self._follows[inner] = not any(

@@ -121,9 +121,9 @@ class Place(NamedTuple):
 
     @property
     def branch(self) -> Branch | None:
-        """Return the conditional and index of a computation that is itself such a branch.
+        """Return the conditional and branch index of a computation that is itself a branch.
 
-        `None` for other computations.
+        `None` for other computations, and for branches that are known to be taken.
         """
         return self.branches[-1] if self.is_branch else None
 
@@ -250,7 +250,7 @@ class _CalleeInputs:
         return [*range(first, len(self.roots))]
 
     def close(self) -> None:
-        """Order the requested nodes for evaluation; afterwards nothing can be requested."""
+        """Put the requested nodes in order of evaluation; afterwards nothing can be requested."""
         self.tape = Tape(self.roots)
         by_key = {node.key: node for node in self.tape.nodes if node.key is not None}
         self.inputs = [*by_key.values()]
@@ -434,7 +434,13 @@ class _RunTraversal:
         return tuple([found[node.key] for node in inside.inputs if node.key is not None])
 
     def _add(self, callee: Computation, values: Sequence[Value], runs: Runs) -> None:
-        """Add runs of a callee with these values of its inputs."""
+        """Add runs of a callee in which its inputs have the given values.
+
+        Args:
+            callee: The called computation.
+            values: Value of each input, in the order of its inputs.
+            runs: Number of runs.
+        """
         if runs.high != 0 and callee not in self._done:
             state = self._states.setdefault(callee, _State())
             state.add(tuple(values), runs, self._inside[callee].inputs)

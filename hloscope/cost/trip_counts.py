@@ -102,7 +102,7 @@ class LoopRun(NamedTuple):
 
     @property
     def exact(self) -> int | None:
-        """Return the count if it is known, else `None`."""
+        """Return the number of iterations if it is known, else `None`."""
         return self.low if self.low == self.high else None
 
 
@@ -441,9 +441,11 @@ def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
 
 
 def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _Line]:
-    """Return all nodes with a value that is known, a span, or linear in the iteration number.
+    """Return the nodes whose value is known, a span, or linear in the iteration number.
 
-    `given` has such values of the inputs.
+    Args:
+        tape: The nodes, each a scalar as arithmetic on inputs.
+        given: Such a value for each input.
     """
     found: dict[Node, Value | _Line] = {}
     for node in tape.nodes:

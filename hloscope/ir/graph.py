@@ -202,7 +202,7 @@ class Computation:
 
     @property
     def is_read(self) -> bool:
-        """Return whether the instructions of this computation have been parsed from its text."""
+        """Have the instructions of this computation been parsed from its text already?"""
         return isinstance(self._body, Body)
 
     @property

@@ -500,7 +500,7 @@ class ArrayUse(Struct, frozen=True):
     def emitted_traffic(self) -> Traffic | None:
         """Return the traffic of the accesses as XLA emits them, before LLVM merges any.
 
-        `None` if it is unknown or equals `traffic`.
+        `None` if it is unknown, or if LLVM's merging does not change the traffic.
         """
         if self.emitted is None:
             return None
@@ -554,7 +554,7 @@ class ArrayUse(Struct, frozen=True):
 
     @property
     def efficiency(self) -> float | None:
-        """Return needed over transferred sectors; for a tile, its utilisation.
+        """Return the needed sectors over the transferred sectors; for tiles, their utilisation.
 
         `None` if neither is known.
         """

@@ -62,7 +62,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
 
 
 def _is_choice(variable: RuntimeVariable) -> bool:
-    """Is the run-time variable a predicate that enables the map for one of its two values?"""
+    """Is the run-time variable a predicate, for one of whose two values the map applies?"""
     type = None if variable.origin is None else variable.origin.type
     is_predicate = isinstance(type, TensorType) and type.element.name == "pred"
     return is_predicate and variable.clamp is not None
@@ -179,7 +179,7 @@ class _Groups:
         """Can run-time values give a group every alignment that is a multiple of `_step`?"""
 
     def extremes(self) -> tuple[Traffic, Traffic]:
-        """Return the traffic at the best and at the worst run-time values."""
+        """Return the traffic of the access at the best and at the worst run-time values."""
         # Groups without gaps have a closed form for all alignments. Otherwise each shift is tried,
         # and the shifts divide the budget between them.
         if (found := self._counted(self._budget, closed_form_only=True)) is not None:

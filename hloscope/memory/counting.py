@@ -108,7 +108,10 @@ class Figures(NamedTuple):
 
 
 class _Example(NamedTuple):
-    """One request: the values of its free variables, and the address and activity of each lane."""
+    """One request: values of the variables that enumerate requests, and each lane's state.
+
+    The state of a lane is its address in elements, and whether it is active.
+    """
 
     at: Mapping[Var, int]
     addresses: Sequence[int]
@@ -262,7 +265,7 @@ class Counter:
         return from_terms(rest, 0), conditions
 
     def _runtime_values(self, given: Mapping[Var, int]) -> dict[Var, Ints]:
-        """Return the value of each run-time variable of the access: as given, or the lowest."""
+        """Return each run-time variable's value: that in `given`, or its lowest one."""
         return {
             Runtime(k): np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
             for k, v in enumerate(self._requests.map.runtime)

@@ -213,7 +213,7 @@ def _follows_from_types(ins: Instruction) -> bool:
 
 
 def _are_shared(op: type[Op]) -> bool:
-    """Do the indexing rules of an op use only the op, its types and its called computations?"""
+    """Do an op's indexing rules use nothing but the op, its types and its called computations?"""
     entries = [lookup(direction, op) for direction in Direction]
     return all(entry is not None and entry.is_shared for entry in entries)
 

@@ -58,7 +58,7 @@ class Fused:
 
     @classmethod
     def of_instruction(cls, ins: Instruction) -> Fused:
-        """Return a fusion's instructions; any other instruction is treated as if fused alone."""
+        """Return the instructions of a fusion, or any other instruction as a kernel of its own."""
         if isinstance(ins.op, Fusion) and len(ins.calls) == 1:
             return cls.of_computation(ins.calls[0], ins)
         return cls(ins.name, (ins,), ins.operands, ins, ins)

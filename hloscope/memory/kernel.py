@@ -382,7 +382,7 @@ class Addresses:
 
 
 def _unchecked(access: Access) -> Access:
-    """Return the access without upper bounds of its dimensions, for loads without bounds checks."""
+    """Return the access for indices beyond its array, for loads without bounds checks."""
     if access.map is None:
         return access
     dims = [Variable(Interval(0, MOST_BEHIND), v.name) for v in access.map.dims]

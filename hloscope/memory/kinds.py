@@ -121,7 +121,9 @@ class KernelKind(Struct, frozen=True):
 
     @property
     def is_kernel(self) -> bool:
-        """Does the instruction run as a kernel, copy or transfer of its own?"""
+        """Does the instruction itself run as a kernel, copy or transfer, and not only what it
+        calls?
+        """
         return self.maker not in (NONE, CALLS)
 
     @property

@@ -61,7 +61,7 @@ class Measured(Struct, frozen=True):
 def together(parts: Sequence[Measured]) -> Measured:
     """Return the accesses that several loops make to one array as one result.
 
-    Their traffic adds up.
+    `parts` are the accesses in each loop. Their traffic adds up.
     """
     if len(parts) == 1:
         return parts[0]
@@ -148,9 +148,13 @@ class Levels:
     def written(
         self, addresses: Sequence[Address], type: TensorType, kernel: Kernel, stores: Stores
     ) -> Measured:
-        """Return the stores to an array, with their traffic.
+        """Return the stores to an array, with their traffic. Each address is a separate store.
 
-        Each address is a separate store.
+        Args:
+            addresses: The accesses by which threads store.
+            type: Type of the array.
+            kernel: The kernel of the threads.
+            stores: How the elements are stored: ordinary stores, atomics or compare-and-swap loops.
         """
         by_map = {a.map: a for a in addresses}
         found = self._emitted(by_map, by_map, type, kernel)

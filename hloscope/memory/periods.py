@@ -77,9 +77,9 @@ class Values(Struct, frozen=True):
         return sum([(run.stop - run.start) * run.weight for run in self.runs])
 
     def at(self, places: Ints) -> tuple[Ints, Ints]:
-        """Return the values at positions of all runs in sequence, and their weights.
+        """Return representative values, and how many values of the variable each represents.
 
-        `places` are the positions, counted from 0.
+        `places` are positions among the representative values of all runs, counted from 0.
 
         >>> import numpy as np
         >>> values, weights = Values((Run(0, 4, 10), Run(40, 42, 1))).at(np.array([3, 5]))

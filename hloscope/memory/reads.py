@@ -431,7 +431,7 @@ class Selects:
         return None
 
     def _integer(self, value: Instruction) -> Expr | None:
-        """Return an integer value as an expression in its index; `None` if data decides it."""
+        """Return an integer value as an expression in the element's index; `None` if it is data."""
         type = array_of(value)
         if (
             value not in self._inside

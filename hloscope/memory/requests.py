@@ -84,7 +84,10 @@ class Requests(Struct, frozen=True):
 
     @property
     def domains(self) -> tuple[tuple[Constraint, ...], ...]:
-        """Return the domains: a lane is active if all constraints of one of them hold."""
+        """Return the conditions of active lanes: one domain must hold.
+
+        A domain holds if all of its constraints hold.
+        """
         return (tuple(self.map.constraints), *self.others)
 
     @property
@@ -425,7 +428,7 @@ class Traffic(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Return the bytes transferred beyond the needed sectors."""
+        """Return the bytes transferred in excess of those that contiguous accesses would need."""
         return max(self.sectors - self.needed, 0) * SECTOR
 
     @property

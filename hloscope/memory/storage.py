@@ -137,7 +137,7 @@ class TransposeShape(Struct, frozen=True):
 
     @property
     def keeps_minor(self) -> bool:
-        """Does the fastest-varying dimension keep its position?"""
+        """Is the fastest-varying dimension of the input also that of the output?"""
         return self.permutation[-1] == len(self.permutation) - 1
 
     @classmethod

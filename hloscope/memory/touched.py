@@ -184,9 +184,13 @@ def _shift(map: IndexingMap) -> Shift | None:
 
 
 def _summed_footprints(parts: Iterable[Touched], type: TensorType) -> Touched:
-    """Return an upper bound of the footprint of several parts that may overlap: their sum.
+    """Return an upper bound of the footprint of several accesses to one array: their sum.
 
-    It is at most the whole array.
+    The accesses may overlap. The bound is at most the whole array.
+
+    Args:
+        parts: Footprint of each access.
+        type: Type of the array.
     """
     some = [*parts]
     elements, bytes_, sectors, reads = (

@@ -98,9 +98,9 @@ class Chain:
 
     @property
     def model(self) -> Chain:
-        """Return the equal chain that was analysed first; this one if there is none.
+        """Return the chain that was analysed for all equal chains; the chain itself if it was.
 
-        Both have the same kind and proofs.
+        All equal chains have the same kind and proofs.
         """
         return self if self._like is None else self._like
 
@@ -314,7 +314,10 @@ def _candidates(
             return
 
     def position(x: int) -> int:
-        """Return the row-major source position for an output position; -1 if no part covers it."""
+        """Return the row-major position in the source for one in the output.
+
+        -1 if no map covers the position `x`.
+        """
         index = _index_at(x, output.shape)
         for m in maps:
             if m.satisfies(index):
@@ -328,7 +331,13 @@ def _candidates(
 
 
 def _fits(maps: Sequence[IndexingMap], candidate: IndexingMap, shape: Dims) -> bool:
-    """Does the candidate equal the union of `maps` at all tested indices?"""
+    """Does a map equal the union of `maps` at all tested indices?
+
+    Args:
+        maps: Maps of parts of the output, each with its own domain.
+        candidate: Map of the whole output.
+        shape: Sizes of the output.
+    """
     size = prod(shape)
     for k in range(_TRIED):
         index = _index_at((size - 1) * k // (_TRIED - 1) if size else 0, shape)

@@ -288,9 +288,9 @@ class Flow:
         return at
 
     def _alias_of(self, at: Instruction) -> Instruction | None:
-        """Return the value that `at` is an alias of, followed by one step.
+        """Return the value of which another one is an alias, by one step only.
 
-        `None` if it is no alias.
+        `at` is the possible alias. `None` if it is no alias.
         """
         match at.op:
             case Parameter(number=number):
@@ -311,9 +311,10 @@ class Flow:
         return None
 
     def _elements(self, value: Instruction) -> Sequence[Instruction]:
-        """Return the elements of a tuple.
+        """Return the elements of a tuple made by a `tuple` op, also inside a fusion that returns
+        it.
 
-        The tuple is created here, or in the fusion that returns it; otherwise the result is empty.
+        The result is empty for any other value.
         """
         for _ in range(_MOST_HOPS):
             if isinstance(value.op, TUPLES):

@@ -134,9 +134,9 @@ class Planner:
         return last if gains[1] > gains[0] else whole
 
     def _end_of(self, chain: Chain) -> Chain | None:
-        """Return the part of a chain after its last element-wise op.
+        """Return the part of a chain after its last element-wise op, as a chain.
 
-        `None` if the values that the chain computes have no other users.
+        `None` if no value that the chain computes has users outside of the chain.
         """
         if all(
             [self.flow.is_used_only_in(s, chain.steps) for s in chain.steps[:-1] if computes(s)]
@@ -355,7 +355,9 @@ class Planner:
         return self._is_argument(self.flow.source(returned[number]), number, body)
 
     def _is_argument(self, value: Instruction, number: int, body: Computation) -> bool:
-        """Is the value parameter `number` of the body, or that element of its tuple parameter?"""
+        """Is the value parameter `number` of the body, or element `number` of its tuple
+        parameter?
+        """
         return self.flow.home(value) is body and self._number_of_argument(value) == number
 
     # ------------------------------------------------------------------------------- duplicates
@@ -388,9 +390,9 @@ class Planner:
                 yield from self._with_remaining(same)
 
     def _written_by_movement(self, value: Instruction) -> list[Instruction]:
-        """Return a value and those it is a view of, up to one that a moving kernel writes.
+        """Return a value and the values of which it is a view, up to a moving kernel's result.
 
-        The list is empty if there is no such kernel.
+        The list is empty if no kernel that only moves data writes one of them.
         """
         found = [value]
         for _ in range(MOST_VALUES):
@@ -489,9 +491,13 @@ class Planner:
             plans = good
 
     def _gains(self, plans: Sequence[Plan], runs: Runs | None) -> list[int]:
-        """Return the bytes that each plan saves if all are carried out.
+        """Return the bytes that each plan saves if all plans are carried out together.
 
         Bytes that several plans save count for the first of them.
+
+        Args:
+            plans: The plans.
+            runs: Number of runs of each computation; `None` counts one run.
         """
         replaced = {plan.steps[-1] for plan in plans}
         gone = self._removed(plans, replaced) | replaced

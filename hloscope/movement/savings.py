@@ -364,9 +364,12 @@ class _Chains:
                     yield self.best_chain(here[place])
 
     def _repeated(self, here: Sequence[Instruction], place: int, pattern: Pattern) -> Chain:
-        """Return the chain of a pattern in a computation with the instructions `here`.
+        """Return the chain that a pattern has in another computation.
 
-        `place` is the position of its sink.
+        Args:
+            here: The instructions of the computation, in order.
+            place: Position of the chain's last op among them.
+            pattern: The pattern.
         """
         around, model = [here[k] for k in pattern.places], pattern.model
         return Chain(self._flow, here[place], model.walk, around, model, pattern)
@@ -374,9 +377,9 @@ class _Chains:
     def _chain_inside(
         self, sink: Instruction, is_inside: Callable[[Instruction], bool]
     ) -> tuple[Chain, list[Instruction]] | None:
-        """Return the model of a sink's chain, and the values around the sink.
+        """Return the analysed model of the chain that ends in `sink`, and the values around `sink`.
 
-        `None` if not all of these values satisfy `is_inside`.
+        `None` if one of these values does not satisfy `is_inside`.
         """
         # No step inside is written to memory, so a chain through ops on several arrays cannot save
         # more than the one that stops at them.

@@ -220,9 +220,9 @@ class Exchange(Struct, frozen=True):
 
 
 def exchanges_of(chain: Chain) -> list[Exchange]:
-    """Return the ops with which a chain's movement may be exchanged.
+    """Return a chain's movement exchanged with broadcasts in it and reductions of its result.
 
-    These are broadcasts in the chain and reductions of its result.
+    An entry that is impossible has the reason.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> from hloscope.movement.savings import chains_of

@@ -212,7 +212,7 @@ def at_same_address(m: IndexingMap, source: TensorType, output: TensorType) -> P
 
 
 def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
-    """Return the verdict on a movement that is not free with these layouts."""
+    """Return the verdict on a movement that is known not to be free with the given layouts."""
     form = _address_form(m, source, output)
     why = _why_not_transpose(m, source, output, form)
     moved = Judgement(Kind.MOVEMENT, form=form, reason=why, movement=(m, source, output))

@@ -134,7 +134,10 @@ class Neighbourhood(NamedTuple):
 
 
 class Neighbourhoods:
-    """Finds the neighbourhood of a module's values; the facts of each value are computed once."""
+    """Finds the values around each possible end of a chain that a traversal may read.
+
+    The facts about each value are computed once.
+    """
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
@@ -184,7 +187,7 @@ class Neighbourhoods:
         return known[1]
 
     def _found_kind(self, value: Instruction) -> _OpFacts:
-        """Compute the facts from op and types."""
+        """Compute what a traversal needs to know about a value from its op and types alone."""
         number = self._number
         made = self._number_of(number(value.type))
         source = ValueFacts(made, Role.MADE, ())
@@ -211,7 +214,7 @@ class Neighbourhoods:
         return False
 
     def _number_of(self, *facts: object) -> int:
-        """Return a number for these facts; equal facts get equal numbers."""
+        """Return a number for a combination of facts; equal combinations get equal numbers."""
         return self._numbers.setdefault(facts, len(self._numbers))
 
     def of(self, sink: Instruction, through_nary: bool) -> Neighbourhood:
@@ -367,7 +370,7 @@ def is_broadcast_scalar(flow: Flow, value: Instruction) -> bool:
 
 
 def broadcasts_of_scalar(flow: Flow, value: Instruction) -> int | None:
-    """Return the number of broadcasts between a scalar and this value; `None` for other values."""
+    """Return how many broadcasts lead from a scalar to a value; `None` for other values."""
     for hops in range(MOST_VALUES):
         if isinstance(value.type, TensorType) and value.type.rank == 0:
             return hops
@@ -378,7 +381,7 @@ def broadcasts_of_scalar(flow: Flow, value: Instruction) -> int | None:
 
 
 def _in_order(flow: Flow, sink: Instruction, inside: set[Instruction]) -> Iterator[Instruction]:
-    """Return the ops in `inside`, producers first."""
+    """Yield the ops in `inside` on which `sink` depends, producers first."""
 
     def read(op: Instruction) -> list[Instruction]:
         return [v for v in map(flow.source, op.operands) if v in inside]

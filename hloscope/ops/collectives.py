@@ -110,7 +110,7 @@ class AllGather(Collective):
             self._verify_one(operand, result)
 
     def _verify_one(self, operand: TensorType, result: TensorType) -> None:
-        """Check the types of one operand and its result."""
+        """Check the types of one operand and of the result that gathers it."""
         d = self.all_gather_dim
         require(
             0 <= d < operand.rank,
@@ -223,7 +223,13 @@ class Rooted(Collective):
         return operands[:-1] if self.has_dynamic_root else operands
 
     def _check_root(self, operands: tuple[Type, ...], data_rule: str, root_rule: str) -> None:
-        """Check that there are data operands, and one root index for each of them."""
+        """Check that there are data operands, and one root index for each of them.
+
+        Args:
+            operands: Types of all operands.
+            data_rule: Label of the constraint on the data operands.
+            root_rule: Label of the constraint on the root indices.
+        """
         name = Name(self.name)
         if not self.has_dynamic_root:
             message = message_of("{} requires at least one data operand", name)

@@ -351,7 +351,13 @@ class RaggedDot(Op):
     def _check_group_sizes(self, lhs: TensorType, group_sizes: TensorType, ragged: int) -> None:
         """Check group sizes of rank above 1.
 
-        They have one vector for each index of the dimensions before the ragged one.
+        They must have one vector for each index of the left operand's dimensions before the ragged
+        one.
+
+        Args:
+            lhs: Type of the left operand.
+            group_sizes: Type of the group sizes.
+            ragged: The ragged dimension of the left operand.
         """
         batch, contracting = self.dimensions.lhs_batch, self.dimensions.lhs_contracting
         if ragged in batch:

@@ -48,7 +48,7 @@ class Table(NamedTuple):
 
     @property
     def rows(self) -> tuple[Dims, ...]:
-        """The rows, without the `-1`s that pad them.
+        """The rows of the matrix, without the `-1`s that pad them to equal lengths.
 
         >>> Table((2, 2), (0, 1, 2, -1)).rows
         ((0, 1), (2,))

@@ -50,6 +50,8 @@ def require(condition: bool, rule: str, message: str | MessageTemplate) -> None:
 def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = False) -> None:
     """Check that the op has `needed` operands; with `at_least`, it may have more.
 
+    `op` is the name of the op for the message, `operands` are its operands.
+
     Raises:
         VerifyError: The number is wrong.
     """
@@ -313,12 +315,12 @@ def array(element: ElementType, dims: Iterable[Extent], encoding: str = "") -> T
 
 
 def static(sizes: Iterable[int]) -> list[Extent]:
-    """Return the extents of dimensions of known sizes."""
+    """Return the extents, pairs (size, `None`), of dimensions of known sizes."""
     return [(size, None) for size in sizes]
 
 
 def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
-    """Return the extent with `change` applied to its size and to its bound, if they are known."""
+    """Return an extent with `change` applied to its size and to its bound, if these are known."""
     size, bound = extent
     return (
         None if size is None else change(size),
@@ -327,7 +329,7 @@ def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
 
 
 def may_equal(a: Extent, b: Extent) -> bool:
-    """Could both extents be those of the same dimension, bounds aside?"""
+    """Could two extents, pairs (size, bound), describe the same dimension, bounds aside?"""
     return None in (a[0], b[0]) or a[0] == b[0]
 
 

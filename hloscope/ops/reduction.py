@@ -200,7 +200,14 @@ def _check_parameter(
 
 
 def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) -> None:
-    """Check that initial value `i` has the sizes of the result and a type promotable to it."""
+    """Check that an initial value has the result's sizes, and an element type promotable to it.
+
+    Args:
+        i: Number of the initial value.
+        result: Type of the result of the body.
+        init: Type of the initial value.
+        rules: Labels of the constraints.
+    """
     both = message_of("{} vs {}", result, init)
     require(
         isinstance(result, UnrankedTensorType) or compatible_shapes(init, result),
@@ -493,7 +500,12 @@ class Map(Op):
 
 
 def _mapped(types: Sequence[TensorType], body: Callee) -> TensorType:
-    """Return the type of the scalar that `map`'s computation returns; check its signature."""
+    """Return the scalar type that the computation of a `map` returns, after checking its signature.
+
+    Args:
+        types: Types of the operands of `map`.
+        body: The computation: one scalar parameter for each operand.
+    """
     rule, arguments, results = "map_c4", body.arguments, body.results
     require(
         not arguments or len(arguments) == len(types),

@@ -225,7 +225,10 @@ def _check_types(fused: Fused) -> None:
 
 
 def _introduced(fused: Fused, root: Instruction) -> list[tuple[Instruction, int]]:
-    """Return pairs (instruction, number of parameters that it introduces), users first."""
+    """Return the instructions that introduce tile sizes to choose, with the number of these.
+
+    They are the root and dots. Users come first.
+    """
     found = {root: _rank(root)}
     for ins in fused.users_first:
         if isinstance(ins.op, DOTS):
@@ -252,9 +255,10 @@ def _sizes(ins: Instruction) -> tuple[int, ...]:
 
 
 class _TileTraversal:
-    """One traversal from the root to the operands, region by region.
+    """Traversal of a fusion from the root to the operands that finds symbolic tiles.
 
-    It collects the constraints of all tiles.
+    A dot's loop and a concatenate's operands are regions, traversed one by one. The constraints of
+    all tiles are collected.
     """
 
     def __init__(

@@ -351,7 +351,7 @@ class ConstraintExpression(Struct, frozen=True):
 
     @property
     def is_satisfiable(self) -> bool:
-        """Is there any conjunction?"""
+        """Does the expression have a conjunction? Without one, no tile sizes satisfy it."""
         return bool(self.conjunctions)
 
     def __and__(self, other: ConstraintExpression) -> ConstraintExpression:

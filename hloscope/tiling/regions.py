@@ -183,7 +183,13 @@ class _Growing:
         self.todo: list[RegionInstruction] = []
 
     def enter(self, ins: Instruction, output: int, tile: Tile) -> RegionInstruction:
-        """Return the region's instruction with this tile; it is added if it is new."""
+        """Return the instruction of the region with this tile; add it if the region lacks it.
+
+        Args:
+            ins: The instruction.
+            output: Number of the array in its value.
+            tile: Tile of the array.
+        """
         found = self.known.get((ins, output, tile))
         if found is None:
             found = self.known[ins, output, tile] = RegionInstruction(ins, output, tile)

@@ -85,7 +85,12 @@ class Sweep(Struct, frozen=True, eq=False):
         return len(self.sizes)
 
     def choice(self, row: int, limits: Limits) -> Choice:
-        """Return tiling number `row`, with its figures and the limits that it exceeds."""
+        """Return one tiling of the sweep, with its figures and the limits that it exceeds.
+
+        Args:
+            row: Number of the tiling, counted from 0.
+            limits: Limits of the device.
+        """
         return Choice(
             tuple(self.sizes[row].tolist()),
             int(self.programs[row]),

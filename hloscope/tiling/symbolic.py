@@ -111,7 +111,7 @@ class SymbolicTile(Struct, frozen=True):
         return np.stack([values(e, clamped) for e in self.strides], axis=1)
 
     def text(self, indent: str = "") -> str:
-        """Return the tile as XLA prints it."""
+        """Return the tile as XLA prints it, each line after `indent`."""
         rows = self.rows()
         return "".join(
             [f"{indent}Symbolic tile with", *[f"\n{indent}  {k}: {v}" for k, v in rows.items()]]
@@ -214,7 +214,10 @@ def _no(reason: str, e: Expr | None = None) -> Refusal:
 
 
 class _Part(Struct, frozen=True):
-    """Size and stride of the tile along one result, and the constraints for them."""
+    """Size and stride of the tile along one result of a map, and the constraints for them.
+
+    The constraints are on tile sizes.
+    """
 
     size: Expr
     stride: Expr
@@ -226,7 +229,12 @@ _Found: TypeAlias = _Part | Refusal
 
 
 def _part(e: Expr, m: IndexingMap) -> _Found:
-    """Return size and stride of a result that is 0 at the origin, by the form of its expression."""
+    """Return the tile's size and stride along one result of a map, by the result's expression.
+
+    Args:
+        e: The result, which is 0 at the origin.
+        m: The map.
+    """
     if isinstance(e, Sum) and (len(e.terms) > 1 or e.const):
         return _of_sum(e, m)
     term, factor = e.terms[0] if isinstance(e, Sum) else (e, 1)

@@ -84,7 +84,7 @@ class TileTraffic(Struct, frozen=True):
 
     @property
     def _is_counted(self) -> bool:
-        """Is the number of tiles exact, so that at most their transactions are uncertain?"""
+        """Is the number of tiles exact, so that only the transactions of a tile are uncertain?"""
         return not {*self.reason.split("; ")} - {UNALIGNED, TOO_MANY}
 
 
@@ -103,7 +103,7 @@ class Counted(NamedTuple):
 
 
 class Region(NamedTuple):
-    """A region of tiles that are computed together: its root and the parameters iterated over."""
+    """Tiles that are computed together: their root, and the tile-size parameters iterated over."""
 
     root: TiledNode
     active: tuple[int, ...]

@@ -289,9 +289,10 @@ class Dataflow:
             self._root(position)
 
     def _root(self, position: int) -> int:
-        """Return the position that writes the value at a position.
+        """Return the position whose instruction writes the value found at `position`.
 
-        The path to it is shortened (union-find).
+        A position is the number of an array or tuple table in one result. The chain of aliases is
+        shortened (union-find).
         """
         value, root = self.value, position
         seen = 0
@@ -462,7 +463,10 @@ def _last_uses(positions: Positions) -> tuple[dict[Instruction, int], dict[Instr
 
 
 def _async_ends(positions: Positions) -> dict[Computation, int]:
-    """Return the moment of the `done` of each asynchronous computation and of its callees."""
+    """Return when asynchronous computations end: the moment of the `done`, by computation.
+
+    Their callees are included. A moment is the number of an instruction in the schedule.
+    """
     schedule = positions.schedule
     ends: dict[Instruction, int] = {}
     for moment, ins in enumerate(schedule.instructions):

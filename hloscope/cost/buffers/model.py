@@ -90,18 +90,25 @@ class Buffer(Struct, frozen=True, eq=False):
         return any(start <= moment <= end for start, end in self.intervals)
 
     def owner(self, moment: int) -> Value:
-        """Return the value in the buffer at a moment: the one written last, if several are live."""
+        """Return the value in the buffer at a moment, the number of an instruction in the schedule.
+
+        If several values are live, it is the one written last.
+        """
         live = [value for value in self.values if value.start <= moment <= value.end]
         return max(live, key=lambda value: value.start) if live else self.values[0]
 
     @property
     def first(self) -> int:
-        """Return the first live moment."""
+        """Return the first moment when the buffer is live: an instruction's number in the
+        schedule.
+        """
         return self.intervals[0][0]
 
     @property
     def last(self) -> int:
-        """Return the last live moment."""
+        """Return the last moment when the buffer is live: an instruction's number in the
+        schedule.
+        """
         return self.intervals[-1][1]
 
 

@@ -266,7 +266,10 @@ _WITHOUT_OWN_ARRAYS: Final = (
 
 
 def _run_one_by_one(module: Module) -> list[Computation]:
-    """Return the computations whose instructions run one by one, from the entry on."""
+    """Return the computations whose instructions run one by one and not in one kernel.
+
+    They are found from the entry on, through the calls.
+    """
     runs = (Call, Case, While, AsyncStart)
 
     def onward(computation: Computation) -> list[Computation]:

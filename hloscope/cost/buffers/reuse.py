@@ -134,7 +134,11 @@ def _elementwise(candidate: ReuseCandidate) -> bool:
 
 
 def _fused(candidate: ReuseCandidate) -> bool:
-    """Are all ops from the operand to the fusion's root element-wise, or a tuple at the end?"""
+    """Are all ops of a fusion that lead from the operand to the root element-wise?
+
+    Tuples are allowed in loop and input fusions. An output fusion may instead add the operand to a
+    product.
+    """
     op = candidate.user.op
     assert isinstance(op, Fusion)
     if op.kind in ("kLoop", "kInput"):
@@ -422,9 +426,14 @@ def _scattered(ins: Instruction) -> Iterator[InPlace]:
 
 
 def _permuted_into(ins: Instruction, output: ShapeIndex) -> Iterator[InPlace]:
-    """Yield the pairs of a collective-permute with 4 operands, which writes into operand 1.
+    """Yield the operand parts that a collective-permute with 4 operands overwrites.
 
-    `output` is the shape index of its result.
+    Such an op writes into operand 1. Each part is paired with the part of the result that takes its
+    memory.
+
+    Args:
+        ins: The collective-permute.
+        output: Shape index of the op's result in the value of `ins`.
     """
     if len(ins.operands) != 4:
         return

@@ -103,7 +103,7 @@ class DonationOffer(Struct, frozen=True):
 
 
 class Donations:
-    """Finds the donations of a program's parameters, and possible further ones."""
+    """Finds which parameters of a program are donated, and which further ones could be."""
 
     def __init__(self, memory: ProgramMemory, uses: Uses) -> None:
         """Store a program with a schedule, and the uses of its buffers."""
@@ -190,7 +190,10 @@ class Donations:
     def _is_free(self, given: tuple[Value, int], result: Buffer) -> bool:
         """Is a parameter's memory free when a result starts?
 
-        `given` is the parameter, and the moment of its last use.
+        Args:
+            given: The parameter, and the moment of its last use: an instruction's number in the
+                schedule.
+            result: The buffer of the result.
         """
         parameter, last = given
         if last != result.first:
@@ -294,7 +297,7 @@ class Uses:
         return before, None
 
     def last_read(self, buffer: Buffer) -> int:
-        """Return the moment of a buffer's last use; -1 without uses."""
+        """Return the moment of a buffer's last use, an instruction's number; -1 without uses."""
         uses = self.of(buffer)
         return uses[-1].moment if uses else -1
 
@@ -392,7 +395,13 @@ def _is_carried(buffer: Buffer) -> bool:
 
 
 def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
-    """Do element-wise ops compute the value from operands that are live at its next use?"""
+    """Do element-wise ops compute a value from operands that are live at the value's next use?
+
+    Args:
+        memory: A program with a schedule.
+        ins: The instruction that computes the value.
+        following: The next use of the value.
+    """
     inner = [one for callee in ins.calls for one in callee] if isinstance(ins.op, Fusion) else [ins]
     if any(isinstance(one.op, _COSTLY) for one in inner):
         return False
@@ -589,7 +598,11 @@ class Transient(NamedTuple):
 
 
 def transients(memory: ProgramMemory, moment: int) -> list[Transient]:
-    """Return the temporaries at a moment that are not needed after the next one, largest first."""
+    """Return the temporaries live at a moment that are not needed after the next moment.
+
+    Only those that have a `transient_kind` are listed, largest first. A moment is the number of an
+    instruction in the schedule.
+    """
     found = []
     for row in memory.live(moment):
         buffer, value = row.buffer, row.value

@@ -452,7 +452,7 @@ class _Joining:
         return inner // outer
 
     def _own_times(self) -> list[int]:
-        """Return the duration of each event, without the events inside it on the same stream."""
+        """Return each event's duration without the events that run inside it on the same stream."""
         events = self._profile.events
         own = [event.duration for event in events]
         open_now: dict[tuple[str, str], list[int]] = defaultdict(list)

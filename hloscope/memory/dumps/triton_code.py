@@ -152,6 +152,8 @@ class _Region(Struct):
 
 
 class _Reader(Struct):
+    """Reads a kernel's text line by line: values are evaluated, loads and stores are recorded."""
+
     source: Source
     name: str = ""
     arguments: int = 0

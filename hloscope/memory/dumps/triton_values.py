@@ -144,7 +144,10 @@ def _number(of: re.Pattern[str], rest: str) -> int:
 
 
 def _mapped(value: Value, of: Callable[[Expr], Expr]) -> Value:
-    """Return the value with `of` applied to each of its expressions; `None` if it is unknown."""
+    """Return a value with a function applied to its expressions; `None` if it is unknown.
+
+    `of` is the function; a pointer's offset and the constraints of a mask are such expressions.
+    """
     if isinstance(value, Pointer):
         return Pointer(value.argument, of(value.offset))
     if isinstance(value, tuple):

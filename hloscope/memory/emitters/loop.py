@@ -228,7 +228,14 @@ def _reads_overwritten_elements(user: Instruction, update: Instruction) -> bool:
 
 
 def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:
-    """Return a kernel that writes update slices into memory that holds the other elements."""
+    """Return a kernel that writes update slices into the memory of the arrays that they update.
+
+    The other elements of these arrays stay where they are.
+
+    Args:
+        choice: The fusion and its device.
+        updates: The dynamic-update-slice of each root.
+    """
     first = array_of(updates[0].operands[1])
     assert first is not None
     elements = element_count(first)
@@ -358,7 +365,7 @@ FAST: Final = frozenset(
 
 
 def stays_loop(root: Instruction, fused: Fused) -> bool:
-    """Does a root depend on a reduction that stays a loop because it is not unrolled?"""
+    """Does a root depend on a reduction so long that LLVM does not unroll it completely?"""
     inside = [root, *_producers(root, fused)]
     return any(isinstance(ins.op, Reduce) and not _is_unrolled(ins, fused) for ins in inside)
 

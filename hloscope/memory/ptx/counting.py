@@ -69,7 +69,7 @@ class Counts(Struct):
     lane_bytes: dict[int, int] = field(default_factory=dict)
 
     def add(self, other: Counts) -> None:
-        """Add the totals of `other` to these."""
+        """Add the totals of `other` to this object's totals."""
         self.requests += other.requests
         self.sectors += other.sectors
         self.lines += other.lines

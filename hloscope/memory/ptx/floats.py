@@ -158,7 +158,10 @@ _FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
 
 
 def _register_functions() -> None:
-    """Add the functions of one value to the table; they are computed in f64 and rounded once."""
+    """Add one-operand functions, such as roots, to the table of instructions.
+
+    They are computed in f64 and rounded once.
+    """
     for name, function in _FUNCTIONS.items():
         types = "f32 f64" if name in ("rcp", "sqrt", "rsqrt") else "f32 f16 f16x2 bf16 bf16x2"
 

@@ -122,7 +122,7 @@ def layout_of(
 
 
 class Batch:
-    """State of all threads of the blocks in the range `blocks` of a launch."""
+    """State of the threads of a launch's blocks in one range of block numbers, `blocks`."""
 
     def __init__(
         self,

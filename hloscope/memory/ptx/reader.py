@@ -93,7 +93,7 @@ class Cursor:
         raise ParseError(message, span=self.span(token or self.next))
 
     def accept(self, text: str) -> bool:
-        """Advance if the next token is `text`; return whether it was."""
+        """Advance if the next token is `text`. Return whether it was."""
         if self.next.text == text:
             self.at += 1
             return True
@@ -325,9 +325,11 @@ class _Reader(Cursor):
         return count
 
     def initial(self, width: int, size: int) -> bytes:
-        """Return the bytes of an initial value, of at most `size` bytes.
+        """Return the bytes of a variable's initial value, such as `{1, 2}`.
 
-        It has elements of `width` bytes.
+        Args:
+            width: Bytes of an element.
+            size: Maximum number of bytes of the value.
         """
         if self.next.text != "{":
             data = self.element(width)

@@ -51,7 +51,7 @@ _WINDOWS: Final = ((LOCAL_WINDOW, SHARED_WINDOW, "shared"), (PARAM_WINDOW, LOCAL
 
 
 class _Form(Struct, frozen=True):
-    """State space, type and vector length of a load or store, from its modifiers."""
+    """Meaning of a load's or store's modifiers: state space, type and vector length."""
 
     space: str
     type: PtxType

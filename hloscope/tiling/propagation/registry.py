@@ -73,7 +73,7 @@ class Propagated(Struct, frozen=True):
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
-        """The tiles without their precision."""
+        """The tiles of all operands or outputs, without their precision."""
         return tuple([part.tile for part in self.parts])
 
 
@@ -127,7 +127,9 @@ def to_operands(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
 def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
     """Return a decorator that registers a rule from an operand's tile to the outputs' tiles.
 
-    The arguments are those of `to_operands`.
+    Args:
+        classes: The op classes that it applies to, with their subclasses.
+        refused: Why XLA has no rule. If stated, the rule is the entry's `beyond`.
     """
     return _registering(TileDirection.TO_OUTPUTS, classes, refused)
 
@@ -156,7 +158,10 @@ def refuse(
 
 
 def entry_of(direction: TileDirection, cls: type[Op]) -> Entry | None:
-    """Return the entry of a class, or of its nearest base class with one; `None` without any."""
+    """Return the rules of an op class in one direction.
+
+    They are those of the nearest base class if the class has none of its own; `None` without any.
+    """
     table = RULES[direction]
     return next((table[base] for base in cls.__mro__ if base in table), None)
 
@@ -221,7 +226,10 @@ def has_element(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def _is_space_tile(space: TilingSpace, tile: DimTile) -> bool:
-    """Is it the tiling space's own tile of a whole dimension, so that all tiles begin inside?"""
+    """Is a dimension's tile one of the tiling space, and does it cover the whole dimension?
+
+    All tiles then begin inside the dimension.
+    """
     match tile.offset:
         case Product((Dim(i), Range(j))) if i == j:
             size = space.dimensions[i].size
