@@ -374,7 +374,7 @@ def captures(computation: Computation) -> tuple[Instruction, ...]:
 
 T = TypeVar("T")
 WIDE: Final = 256
-"""Number of operands above which `of_last` keeps a result."""
+"""Number of operands above which `of_last` stores the result for an instruction."""
 
 
 class of_last(Generic[T]):  # noqa: N801  # a decorator

@@ -24,7 +24,10 @@ Edge = dict[tuple[int, int], Accesses]
 
 
 InstructionReads: TypeAlias = Callable[[Instruction, int], Iterable[Flow]]
-"""Function from an instruction and a leaf of its value to the leaf's accesses of operands."""
+"""Function that returns the accesses of operands by one array of an instruction's result.
+
+Its arguments are the instruction and the number of the array.
+"""
 
 
 class Fused:

@@ -121,8 +121,9 @@ class KernelKind(Struct, frozen=True):
 
     @property
     def is_kernel(self) -> bool:
-        """Does the instruction itself run as a kernel, copy or transfer, and not only what it
-        calls?
+        """Does the instruction itself run as a kernel, copy or transfer?
+
+        Instructions that only call computations, or that run nothing, do not.
         """
         return self.maker not in (NONE, CALLS)
 

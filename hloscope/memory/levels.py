@@ -37,7 +37,10 @@ NOT_ALIGNED: Final = "{} × {}: the alignment of `{}` is not provable, LLVM's se
 CHOSEN: Final = "a select chooses by it: LLVM loads four predicates in parts"
 EXPANDED: Final = "LLVM expands the atomic: the old element is loaded first"
 Loads: TypeAlias = Callable[[], Sequence[Sequence[Address]] | None]
-"""Function that returns the accesses of each load; `None` if loads cannot be separated."""
+"""Function that returns the accesses to an array, grouped by load instruction.
+
+It returns `None` if the loads cannot be separated.
+"""
 
 
 class Measured(Struct, frozen=True):

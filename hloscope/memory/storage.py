@@ -98,7 +98,10 @@ Smaller dimensions need `TILED_TOTAL`.
 """
 TILED_SMALL: Final = 8
 TILED_TOTAL: Final = 64 * 128
-"""Minimum product of the exchanged dimensions if one is below `TILED` (and both are at least 8)."""
+"""Minimum product of the exchanged dimensions' sizes for a transpose through shared memory.
+
+It applies if one size is below `TILED`; both must be at least 8.
+"""
 KEPT_BITS: Final = 64
 """Maximum bits along a fastest-varying dimension that a tiled transpose keeps in place."""
 MOVED_BITS: Final = 128
@@ -304,7 +307,9 @@ class PackedTile(Struct, frozen=True):
 
 
 LARGEST_ROW: Final = 16 * 1024
-"""Maximum number of elements of a row that one block reduces without atomic updates."""
+"""Maximum number of elements of a row that one block reduces, so that no atomic updates are
+needed.
+"""
 LARGEST_MAJOR: Final = 8
 """Maximum size of the reduced major dimensions that one block reduces without atomic updates."""
 LARGEST_COLUMN: Final = 128

@@ -42,12 +42,12 @@ JOINS: Final = (Concatenate, Pad)
 MOVING: Final = MOVES + JOINS
 """Ops whose result consists of elements of their operands."""
 FOLLOWED: Final = (Fusion, Call)
-"""Ops that are followed: their value is that of their called computation."""
+"""Ops whose called computation is followed: their value is the value of its root."""
 TUPLES: Final = (Tuple, Return)
 _OPENABLE: Final = (Parameter, *FOLLOWED, Return, GetTupleElement)
-"""Ops whose value may be the same as another value."""
+"""Ops whose value may be an alias of another instruction's value."""
 RENAMING: Final = (*_OPENABLE, *TUPLES)
-"""Ops whose value may be their operand, or a tuple with the operand."""
+"""Ops whose value may be an alias of their operand, or a tuple with the operand."""
 _MOST_HOPS: Final = 10_000
 """Maximum number of fusions and tuples that are followed; recursive modules have no end."""
 
@@ -311,8 +311,7 @@ class Flow:
         return None
 
     def _elements(self, value: Instruction) -> Sequence[Instruction]:
-        """Return the elements of a tuple made by a `tuple` op, also inside a fusion that returns
-        it.
+        """Return the elements of a tuple that a `tuple` op makes, also if a fusion returns it.
 
         The result is empty for any other value.
         """

@@ -36,11 +36,15 @@ from hloscope.ops import (
 )
 
 SAME: Final = "the same as"
-"""Kind of a plan: an equal value exists already."""
+"""How a plan replaces a value: by an equal value that exists already."""
 ONCE: Final = "one kernel with"
-"""Kind of a saving: one kernel suffices, because another one reads the same array in that order."""
+"""How bytes are saved: one kernel suffices, because another one reads the same array in that
+order.
+"""
 BEFORE: Final = "once before the loop"
-"""Kind of a plan: a loop moves an array in each iteration without changing it."""
+"""How a plan replaces a value that a loop moves in each iteration: it is moved once before the
+loop.
+"""
 Runs = Mapping[Computation, int]
 """Number of runs of each computation that is not fused."""
 
@@ -355,9 +359,7 @@ class Planner:
         return self._is_argument(self.flow.source(returned[number]), number, body)
 
     def _is_argument(self, value: Instruction, number: int, body: Computation) -> bool:
-        """Is the value parameter `number` of the body, or element `number` of its tuple
-        parameter?
-        """
+        """Is the value parameter `number` of `body`, or element `number` of its tuple parameter?"""
         return self.flow.home(value) is body and self._number_of_argument(value) == number
 
     # ------------------------------------------------------------------------------- duplicates

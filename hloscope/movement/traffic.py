@@ -39,7 +39,7 @@ from hloscope.simplifier import PROVED, Proof
 
 
 _INSIDE: Final = (Parameter, Constant, Tuple, GetTupleElement)
-"""Further ops that a kernel may have that only moves elements."""
+"""Ops that move nothing, but that a kernel may contain which only moves elements."""
 _VIEWS: Final = ("reshape", "bitcast", "transpose")
 """Ops that a compiler replaces by a bitcast if their layouts allow it.
 

@@ -137,7 +137,7 @@ class Window(Struct, frozen=True):
 
 
 NO_WINDOW: Final = Window((), (), (), (), (), ())
-"""The window without dimensions."""
+"""The window without dimensions, of an op that states none."""
 
 
 @op("reduce_window")

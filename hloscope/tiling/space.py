@@ -391,7 +391,10 @@ class Added(Struct, frozen=True):
 Adding: TypeAlias = Callable[[Instruction, Any], Added]
 A = TypeVar("A", bound=Adding)
 ADDED: Final[dict[type[Op], Adding]] = {}
-"""For each op class, the function that returns what an instruction adds to the space."""
+"""For each op class, a function that returns the dimensions and run-time values of an instruction.
+
+They are those that the tiling space gets in addition to the dimensions of the roots.
+"""
 
 
 def _adds(*classes: type[Op]) -> Callable[[A], A]:

@@ -40,9 +40,14 @@ from hloscope.tiling.traffic import (
 )
 
 MOST: Final = 1 << 16
-"""Maximum number of tilings in one sweep; with more, some candidate sizes are left out."""
+"""Maximum number of tilings of a fusion in one sweep; with more, some candidate sizes are left
+out.
+"""
 MOST_CHECKED: Final = 1 << 8
-"""Maximum number of tilings for fusions with several outputs, where each is tiled separately."""
+"""Maximum number of tilings in a sweep of a fusion with several outputs.
+
+Each of them is tiled separately.
+"""
 TRANSACTION: Final = 64
 """Bytes of a transaction between memory and L2, on most devices."""
 MAX_ELEMENTS: Final = 1 << 20

@@ -99,16 +99,12 @@ class Buffer(Struct, frozen=True, eq=False):
 
     @property
     def first(self) -> int:
-        """Return the first moment when the buffer is live: an instruction's number in the
-        schedule.
-        """
+        """Return the first moment at which the buffer is live: a number in the schedule."""
         return self.intervals[0][0]
 
     @property
     def last(self) -> int:
-        """Return the last moment when the buffer is live: an instruction's number in the
-        schedule.
-        """
+        """Return the last moment at which the buffer is live: a number in the schedule."""
         return self.intervals[-1][1]
 
 

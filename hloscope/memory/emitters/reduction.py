@@ -39,7 +39,7 @@ MOST_THREADS: Final = 1024
 ROW_ELEMENTS: Final = 16
 """Number of row elements that one thread reduces; longer rows get more threads."""
 COLUMN: Final = 32
-"""Side of the square of threads that a block of a column reduction has."""
+"""Side of the square of threads, rows by columns, of a block in a column reduction."""
 SMALL_THREADS: Final = 128
 FEW_STEPS: Final = 4
 """Maximum steps that are surely unrolled in a column reduction with vectors of four.

@@ -54,7 +54,7 @@ FLOATS: Final = "f16 f16x2 bf16 bf16x2 f32 f64"
 ROUNDING: Final = frozenset({"rn", "rz", "rm", "rp"})
 
 TABLE: Final[dict[str, list[Row]]] = {}
-"""Entries by opcode; those of one opcode have different types."""
+"""Entries of the instruction table by opcode; entries of one opcode have different types."""
 
 
 def row(

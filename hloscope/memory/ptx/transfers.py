@@ -305,9 +305,9 @@ TRANSFERS: Final[dict[str, Callable[[Instruction, int, Operands], Run]]] = {
     "atom": _atomic,
     "red": _atomic,
 }
-"""Functions that return the function of an instruction, by opcode.
+"""For each opcode, a function that decodes an instruction into the function that executes it.
 
-Their second argument is the index of the instruction in the kernel.
+Its second argument is the index of the instruction in the kernel.
 """
 
 

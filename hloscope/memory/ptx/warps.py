@@ -182,7 +182,7 @@ WARP_INSTRUCTIONS: Final[dict[str, Callable[[Instruction, Operands], Run]]] = {
     "elect": _elect,
     "match": _match,
 }
-"""Functions that return the function of an instruction, by opcode."""
+"""For each opcode, a function that decodes an instruction into the function that executes it."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ MATRIX_TRANSFERS: Final[dict[str, Callable[[Instruction, int, Operands], Run]]] 
     "ldmatrix": _load_matrices,
     "stmatrix": _store_matrices,
 }
-"""Functions that return the function of an instruction, by opcode.
+"""For each opcode, a function that decodes an instruction into the function that executes it.
 
-Their second argument is the index of the instruction in the kernel.
+Its second argument is the index of the instruction in the kernel.
 """

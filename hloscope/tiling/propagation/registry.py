@@ -99,7 +99,7 @@ class Entry(Struct, frozen=True):
 RULES: Final[dict[TileDirection, dict[type[Op], Entry]]] = {
     direction: {} for direction in TileDirection
 }
-"""The entries by direction and op class."""
+"""The propagation rules of each op class, by direction."""
 
 
 def _registering(

@@ -34,7 +34,7 @@ from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import UNIT, DimTile, Refusal, RefusalCode, Tile, whole_dimension
 
 Through = tuple[tuple[DimTile, ...], str]
-"""The tiles of the target's dimensions, and why they are not exact, or ""."""
+"""Tiles of the dimensions after a reshape, and why they are not exact; "" if they are."""
 _COPIES: Final = (
     ReshapeCategory.IDENTITY,
     ReshapeCategory.INCREASE_RANK,
