@@ -92,7 +92,10 @@ class Advice(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Return the saved bytes over all bytes of this level; 0 if the program has none."""
+        """Return the saved bytes over all bytes of the program at the advice's memory level.
+
+        The result is 0 if the program has none.
+        """
         return self.bytes_saved / self.whole if self.whole else 0.0
 
 

@@ -440,12 +440,10 @@ def loop_runs(ins: Instruction) -> LoopRuns:
 
 
 class Flops:
-    """Computes the work of instructions.
+    """Computes the work of instructions; the work of each computation is counted once.
 
-    Each computation is counted once.
-
-    With structure numbers, computations of equal structure are counted once if the structure
-    determines their work.
+    If equal structures have equal numbers, computations of equal structure are counted once, where
+    the structure determines their work.
     """
 
     def __init__(

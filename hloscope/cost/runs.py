@@ -225,9 +225,11 @@ class _State:
 class _CalleeInputs:
     """The scalars in a computation that decide how often its callees run.
 
+    A node is a scalar as arithmetic on inputs of the computation.
+
     Attributes:
         inputs: Inputs of the computation that these scalars depend on, as nodes.
-        tape: Computes the inputs of the callees from them.
+        tape: Nodes in order of evaluation; it computes the inputs of the callees from `inputs`.
         calls: For each instruction and index of a callee, positions of the callee's inputs on the
             tape.
         indices: For each conditional, the position of its branch index on the tape.

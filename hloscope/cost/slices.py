@@ -45,7 +45,10 @@ from hloscope.ops import (
 Path: TypeAlias = tuple[int, ...]
 """Shape index: the path to an element of nested tuples."""
 Key: TypeAlias = tuple[int | Instruction, Path]
-"""An input of a computation: an element of a parameter, by number, or of an outer value."""
+"""Key of an input of a computation, with a shape index in it.
+
+The input is a parameter, by number, or a value from outside, by instruction.
+"""
 
 MOST_NODES: Final = 20_000
 """Maximum number of nodes for one query; beyond it values are unknown."""
@@ -216,7 +219,7 @@ def carried(loop: Instruction, path: Path) -> Key:
 
 
 def arguments(ins: Instruction, number: int) -> Sequence[Instruction]:
-    """Return the operands that callee `number` of an instruction gets as parameters."""
+    """Return the operands that `ins` passes as parameters to its callee number `number`."""
     if isinstance(ins.op, Case):
         return ins.operands[1 + number : 2 + number]  # StableHLO's branches have no parameters
     return ins.operands
@@ -317,12 +320,12 @@ class Machine(NamedTuple):
     """The part of a loop's state that decides its trip count, and further requested elements.
 
     Attributes:
-        loop: The instruction.
+        loop: The `while`.
         keys: The elements of the state that are computed.
         elements: Types of `keys`; `None` for elements that are not scalars.
-        outer: Outer values that its regions read.
+        outer: Values from outside of the loop that its regions read.
         tape: Computes the condition, then the values of `keys` after an iteration.
-        level: Depth of the loops nested in it.
+        level: Depth of the loops nested in the loop.
         changing: The elements of `keys` that an iteration may change.
     """
 
@@ -651,9 +654,10 @@ def _moved(place: Place) -> Place | Node | None:
 
 
 def _source(ins: Instruction, path: Path) -> tuple[Instruction, Path] | None:
-    """Return the operand that an op forwards, and the shape index in it.
+    """Return the operand that an op forwards at a shape index, and the shape index in it.
 
-    `None` if the op forwards none.
+    `None` if the op does not forward an operand there. `path` is the shape index in the op's
+    result.
     """
     op, operands = ins.op, ins.operands
     match op:

@@ -87,10 +87,10 @@ class LoopRun(NamedTuple):
         reason: Why `low` and `high` differ, or why the loop does not end; empty if the count is
             exact.
         ends: `False` if the loop was proved not to end.
-        states: Values of the machine's `keys` at the beginning of each iteration; `None` if they
-            were not requested, or are too many.
-        last: Values of `keys` after the last iteration; `None` if they were not requested or are
-            unknown.
+        states: Values of the computed state elements, `Machine.keys`, at the beginning of each
+            iteration; `None` if they were not requested, or are too many.
+        last: Values of these elements after the last iteration; `None` if they were not requested
+            or are unknown.
     """
 
     low: int
@@ -358,7 +358,10 @@ class _Closed:
         return None
 
     def _narrow(self, node: Node) -> Node:
-        """Return the counter that a conversion to a wider type reads; any other node unchanged."""
+        """Return the counter that a node converts to a wider type; any other node unchanged.
+
+        `node` is a scalar as arithmetic on the loop's state.
+        """
         if node in self._values or node.name != "convert":
             return node
         (inner,) = node.args
@@ -422,7 +425,7 @@ class _Closed:
 
 
 _SWAPPED: Final = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
-"""Direction of a comparison with the operands exchanged."""
+"""For each direction of a comparison, the direction with the two operands exchanged."""
 _OPPOSITE: Final = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT", "EQ": "NE", "NE": "EQ"}
 
 

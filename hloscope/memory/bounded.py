@@ -272,8 +272,8 @@ class _Groups:
         smaller than the number of lanes.
 
         Args:
-            at: Values of the free variables, one row for each request.
-            shape: Numbers of requests and lanes.
+            at: Values of the variables that enumerate requests, one row for each request.
+            shape: Number of requests, and number of lanes.
         """
         every: dict[Var, Ints] = dict(at)
         every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]

@@ -171,12 +171,15 @@ class Choice:
 
     @property
     def input_bits(self) -> int:
-        """Return the bits of the narrowest elements that are read; `NO_BITS` if nothing is read."""
+        """Return the bits of the narrowest elements that the fusion reads.
+
+        The result is `NO_BITS` if it reads nothing.
+        """
         return min([type.element.bits for type in self.fused.tensors], default=NO_BITS)
 
     @property
     def output_bits(self) -> int:
-        """Return the bits of the narrowest elements that are written; 8 if nothing is written."""
+        """Return the bits of the narrowest elements that the fusion writes; 8 if there are none."""
         types = [type for *_, type in self.fused.outputs(self.analysis)]
         return min([type.element.bits for type in types], default=8)
 
@@ -307,7 +310,9 @@ def _prevents_vectors(ins: Instruction) -> bool:
 
 
 WIDE: Final = 3
-"""Maximum number of operands of an op between a root and a transpose or concatenation."""
+"""Maximum number of operands of an op that lies between a root and its transpose or concatenation
+hero.
+"""
 
 
 def hero_of(root: Instruction, fused: Fused) -> Instruction:

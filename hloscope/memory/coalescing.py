@@ -134,7 +134,8 @@ class Memory:
         """Return one access by threads to elements of `bits` bits, with its traffic.
 
         Args:
-            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address.
+            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address, in
+                elements.
             bits: Bits of an element.
             launch: Blocks and threads.
             vector: Consecutive elements that a thread accesses at once.

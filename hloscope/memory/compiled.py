@@ -40,7 +40,10 @@ _Domains: TypeAlias = tuple[tuple[Constraint, ...], ...]
 
 
 class _Element(NamedTuple):
-    """An access of `width` consecutive elements, `offset` elements after the block's address."""
+    """An access of `width` consecutive elements, `offset` elements after its block's address.
+
+    The block is a `_Block`: accesses of one basic block with a common part of the address.
+    """
 
     offset: int
     width: int
@@ -322,14 +325,14 @@ def _vectors(
 def _requests(
     block: _Block, vectors: Sequence[_Element], origins: Sequence[Requests]
 ) -> Iterator[Requests]:
-    """Yield the vectors of a block as requests.
+    """Yield the vectors of a basic block as requests; vectors at equal distances form a loop.
 
-    Vectors of one width at equal distances form a loop.
+    Only vectors of one width are joined to a loop.
 
     Args:
         block: The basic block.
-        vectors: Its vectors.
-        origins: The requests as emitted that the vectors come from.
+        vectors: The vectors that LLVM makes of its accesses.
+        origins: The requests as XLA emits them from which the vectors come.
     """
     originals = tuple(dict.fromkeys([map for one in origins for map in one.originals]))
     for width in sorted({v.width for v in vectors}, reverse=True):

@@ -244,7 +244,7 @@ MOST_LOADS: Final = 64
 """Maximum number of loads of one value that stay separate; beyond it `loads_of` gives up."""
 
 Load: TypeAlias = tuple[Access, ...]
-"""The accesses of one load; interned, so that identity is equality."""
+"""The accesses of one load instruction; equal accesses are one object, so `is` compares them."""
 Loads: TypeAlias = dict[frozenset[int], Load]
 """Distinct loads of one array of a value, by the set of the `id`s of a load's accesses."""
 

@@ -95,7 +95,8 @@ class Levels:
         """Return one access by threads to elements of `bits` bits, with its traffic.
 
         Args:
-            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address.
+            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address, in
+                elements.
             bits: Bits of an element.
             launch: Blocks and threads.
             vector: Consecutive elements that a thread accesses at once.
@@ -116,8 +117,9 @@ class Levels:
             addresses: The accesses by which the threads load it.
             type: Type of the array.
             kernel: The kernel of the threads.
-            loads: Returns the accesses grouped by load; called if several may be one load.
-            predicate: Widths of the loads into which LLVM splits a load of four predicates.
+            loads: Returns the accesses grouped by load; called if several accesses may be one load.
+            predicate: Widths in bytes of the loads into which LLVM splits a load of four
+                predicates; empty if it does not.
         """
         by_map = {a.map: a for a in addresses}
         every = self._emitted(by_map, by_map, type, kernel)

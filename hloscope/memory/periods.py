@@ -99,7 +99,9 @@ class Values(Struct, frozen=True):
         return start + inside // weights
 
     def _located(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return for each position its run's first value, its offset there, and the weight.
+        """Return for each position the first value of its run, the offset there, and the weight.
+
+        A weight is the number of values that a representative value stands for.
 
         Args:
             sizes: Number of positions of each run.

@@ -345,7 +345,7 @@ class Selects:
         return found
 
     def _leaves(self, predicate: Instruction) -> list[Instruction]:
-        """Return the values from which logic and data-movement ops compute a predicate."""
+        """Return the values from which a predicate is computed by logic and data-movement ops."""
         found: dict[Instruction, None] = {}
         todo = [predicate]
         while todo:
@@ -518,7 +518,7 @@ def _opposite(constraint: Constraint) -> list[Constraint]:
 
 
 def _without_constant(e: Expr, limits: Interval) -> Constraint:
-    """Return `e` in the interval `limits` as a constraint on `e` without its constant."""
+    """Move the constant term of `e in limits` into the limits; return the constraint."""
     const = as_sum(e)[1]
     lo = limits.lo if limits.lo == -LARGEST else limits.lo - const
     hi = limits.hi if limits.hi == LARGEST else limits.hi - const

@@ -51,7 +51,10 @@ class StatedKernels:
             _ = dump.thunks, dump.buffers
 
     def launch(self, ins: Instruction) -> Launch | None:
-        """Return the launch that the folder states; `None` if it states none or several."""
+        """Return the launch that the folder states for an instruction's kernel.
+
+        `None` if it states none or several.
+        """
         stated = None if self.other_target else self.dump.launch(ins.name)
         return None if stated is None else _launch(stated)
 

@@ -103,7 +103,7 @@ TILED_TOTAL: Final = 64 * 128
 It applies if one size is below `TILED`; both must be at least 8.
 """
 KEPT_BITS: Final = 64
-"""Maximum bits along a fastest-varying dimension that a tiled transpose keeps in place."""
+"""Maximum bits along the fastest-varying dimension if a tiled transpose leaves it in place."""
 MOVED_BITS: Final = 128
 """Minimum bits of a tiled transpose along the fastest-varying dimension and the smaller exchanged
 one.
@@ -113,7 +113,9 @@ It applies if the fastest-varying dimension stays in place; the sizes of both ar
 BANKS: Final = 32
 WORD_BITS: Final = 32
 FEWEST_WORDS: Final = 10
-"""Minimum number of words of a row and of a column of a packed tile."""
+"""Minimum number of words of shared memory in a row and in a column of a packed transpose's
+tile.
+"""
 _T = TypeVar("_T")
 
 

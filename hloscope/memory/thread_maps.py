@@ -611,10 +611,10 @@ def _without_repeated_registers(layout: LinearLayout) -> LinearLayout:
 
 
 def _first_holders(layout: LinearLayout, warp: int) -> list[tuple[Expr, Interval]]:
-    """Return the condition that a thread is the first of those that hold its elements.
+    """Return constraints under which a thread is the first of those that hold its elements.
 
-    A basis of zeros means that lanes or warps that differ in this bit hold the same elements. The
-    one with bit 0 stores them.
+    A basis of zeros in the layout means that lanes or warps that differ in this bit hold the same
+    elements. The one with bit 0 stores them.
     """
     found = []
     for name, first in (("lane", 1), ("warp", warp)):

@@ -42,7 +42,7 @@ from hloscope.support.arrays import Ints, np, sorted_unique
 from hloscope.support.devices import SECTOR
 
 MOST_POINTS: Final = 1 << 20
-"""Maximum number of points of a group, and of sums of groups, that are enumerated.
+"""Maximum number of points of a group of variables, and of sums of groups, that are enumerated.
 
 Beyond it the footprint is an upper bound.
 """
@@ -362,9 +362,10 @@ def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
 
 
 def _places(type: TensorType) -> tuple[Expr, ...]:
-    """Return for each dimension its contribution to the address, as an expression in its index.
+    """Return, for each dimension of an array, its contribution to an element's address.
 
-    The address is their sum, because tiles cut every dimension separately.
+    It is an expression in the index of that dimension. The address is the sum of the contributions,
+    because tiles cut every dimension separately.
     """
     (address,) = address_map(type).results
     zero: dict[Var, Expr] = {Dim(k): Const(0) for k in range(type.rank)}

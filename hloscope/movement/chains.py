@@ -211,9 +211,9 @@ class Chain:
 
     @property
     def blocking(self) -> Instruction | None:
-        """Return the first op up to which the movement from the source is not free.
+        """Return the op of a chain from which on the movement from the source is no longer free.
 
-        `None` if the chain is free or undecided.
+        `None` if the whole chain is free, or if that is not decided.
         """
         if self._like is None:
             return self._blocking

@@ -36,11 +36,13 @@ from hloscope.ops import (
 
 COPY: Final = ELEMENTWISE["copy"]
 MOVES: Final = (Reshape, Transpose, Bitcast, Broadcast, BroadcastInDim, Slice, Reverse, COPY)
-"""Ops whose result consists of elements of their only operand."""
+"""Ops that only move elements of one operand: the result consists of some of its elements."""
 JOINS: Final = (Concatenate, Pad)
-"""Ops whose result consists of elements of several operands."""
+"""Ops that only move elements of several operands: the result consists of some of their
+elements.
+"""
 MOVING: Final = MOVES + JOINS
-"""Ops whose result consists of elements of their operands."""
+"""Ops that only move elements: the result consists of elements of the operands."""
 FOLLOWED: Final = (Fusion, Call)
 """Ops whose called computation is followed: their value is the value of its root."""
 TUPLES: Final = (Tuple, Return)
@@ -198,7 +200,10 @@ class Flow:
         return sorted([v for v in values if self.home(v) is not None], key=self._place_of)
 
     def _place_of(self, value: Instruction) -> tuple[int, int]:
-        """Return the sort key of a value: number of its computation, position in it."""
+        """Return the sort key of a value in the order of the text.
+
+        It has the number of the value's computation, and the position in the computation.
+        """
         home = self._home[value]
         places = self._places.get(home)
         if places is None:

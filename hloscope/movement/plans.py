@@ -307,7 +307,10 @@ class Planner:
         return self.is_returned(value) or self.is_overwritten(value)
 
     def _number_of_argument(self, value: Instruction) -> int | None:
-        """Return the number of a parameter, or of the element of a tuple parameter; else `None`."""
+        """Return the number of an argument: of a parameter, or of an element of a tuple parameter.
+
+        `None` for other values.
+        """
         if isinstance(value.op, Parameter):
             return value.op.number
         if isinstance(value.op, GetTupleElement) and value.operands:
@@ -456,13 +459,13 @@ class Planner:
     def _onward(
         self, value: Instruction, here: IndexingMap
     ) -> list[tuple[Instruction, IndexingMap]] | None:
-        """Return the operands of a value, each with its map from the sink.
+        """Return the operands of a value, each with its map from an index of the chain's last op.
 
         `None` if a map is not exact.
 
         Args:
             value: The value.
-            here: Map from an index of the sink to an index of the value.
+            here: Map from an index of the last op to an index of the value.
         """
         found = []
         for operand, maps in zip(value.operands, step_maps(value), strict=True):

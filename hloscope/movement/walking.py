@@ -88,10 +88,11 @@ class Role(Enum):
 
 
 class ValueFacts(NamedTuple):
-    """Facts about a value on which a traversal depends.
+    """What a traversal needs to know about a value.
 
     Attributes:
-        number: A number; values with equal numbers differ, for a traversal, in their operands only.
+        number: Number of the value's op, types and role; values with equal numbers differ, for a
+            traversal, in their operands only.
         role: What the op does with elements.
         sources: The values that it reads; empty for `MADE`.
     """
@@ -120,7 +121,9 @@ class _OpFacts(NamedTuple):
 
 
 class Neighbourhood(NamedTuple):
-    """The values around a sink that a traversal may read, described without names.
+    """The values around a chain's last op, the sink, that a traversal may read.
+
+    They are described without names, so that equal parts of a program share one traversal.
 
     Attributes:
         key: Equal keys mean equal traversals, with values at equal positions.
@@ -154,14 +157,14 @@ class Neighbourhoods:
         return self._kind_of(value).role is Role.MOVED
 
     def facts_of(self, value: Instruction) -> ValueFacts:
-        """Return the facts about a value on which a traversal depends."""
+        """Return what a traversal needs to know about a value and its op."""
         known = self._facts.get(value)
         if known is None:
             known = self._facts[value] = self._found_facts(value)
         return known
 
     def _found_facts(self, value: Instruction) -> ValueFacts:
-        """Compute the facts about a value; `facts_of` stores them."""
+        """Compute what a traversal needs to know about a value; `facts_of` stores it."""
         if value in self._flow.opaque:
             return ValueFacts(self._number_of(self._number(value.type)), Role.MADE, ())
         made, role, number, several = self._kind_of(value)
@@ -174,9 +177,9 @@ class Neighbourhoods:
         return ValueFacts(number, role, sources)
 
     def _kind_of(self, value: Instruction) -> _OpFacts:
-        """Return the facts that follow from a value's op and types.
+        """Return what a traversal needs to know about a value, as far as op and types tell it.
 
-        They are cached by the `id`s of objects that the module keeps alive.
+        The results are cached by the `id`s of objects that the module keeps alive.
         """
         if value.calls:
             return self._found_kind(value)
@@ -358,7 +361,7 @@ class Walk:
         return tuple(found)
 
     def _path(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:
-        """Yield the ops on one path from a source to the sink."""
+        """Yield the ops on one path from a source to the sink, the chain's last op."""
         while value is not sink:
             value = self._next[value]
             yield value

@@ -501,7 +501,7 @@ class Return(Op):
 
 
 def returned_values(computation: Computation) -> tuple[Instruction, ...]:
-    """Return the values that a computation returns: the operands of a tuple at the root, else it.
+    """Return the values that a computation returns: its root, or the operands of a root tuple.
 
     A tuple inside the tuple is one value.
     """

@@ -227,7 +227,7 @@ class _Tiling:
         return TiledKernel(self.space, outer.region, refusals, beyond)
 
     def _grow(self, growing: _Growing) -> None:
-        """Propagate the tiles of a region to operands, until there are no new tiled instructions.
+        """Propagate the tiles of a region from instructions to operands until nothing new is added.
 
         The instruction added last is visited first.
         """

@@ -228,7 +228,10 @@ class TilingSpace:
 
     @property
     def box(self) -> dict[Var, Interval]:
-        """The intervals of the variables `tid_i`, `ts_i` and `rt_j`."""
+        """The intervals of all variables in tiles.
+
+        They are tile numbers `tid_i`, tile sizes `ts_i` and run-time values `rt_j`.
+        """
         found: dict[Var, Interval] = {}
         for i, d in enumerate(self.dimensions):
             found[Dim(i)] = Interval(0, max(d.tiles, 1) - 1)
@@ -243,11 +246,14 @@ class TilingSpace:
         return Domain(self.box)
 
     def simplify(self, e: Expr) -> Expr:
-        """Return an equal expression, simplified once all tile sizes are chosen."""
+        """Return an expression that equals `e`.
+
+        It is simplified only if all tile sizes are chosen; otherwise it is `e` itself.
+        """
         return e if self.is_symbolic else self.domain.simplify(e)
 
     def simplified(self, tile: Tile) -> Tile:
-        """Return the tile with expressions simplified once all tile sizes are chosen."""
+        """Return an equal tile, with simplified expressions if all tile sizes are chosen."""
         return tile if self.is_symbolic else tile.mapped(self.domain.simplify)
 
     def bounds(self, e: Expr) -> Interval:

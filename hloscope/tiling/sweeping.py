@@ -135,7 +135,7 @@ class Choice(NamedTuple):
 
     Attributes:
         sizes: Tile sizes, one for each parameter.
-        programs: Number of programs.
+        programs: Number of programs, one for each tile of the root.
         bytes_moved: Bytes that all programs read and write: whole transactions of each tile.
         shared: Bytes of shared memory of a program.
         registers: Registers of 4 bytes that a program holds at once.

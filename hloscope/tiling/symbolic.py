@@ -299,7 +299,10 @@ _NAMES: Final[dict[type, str]] = {Runtime: "a value read at run time that is mul
 
 
 def _of_sum(e: Sum, m: IndexingMap) -> _Found:
-    """Return size and stride of a sum with nested strides, such as `d0 * 48 + d1 * 6 + d2`."""
+    """Return the tile's size and stride along a result that is a sum with nested strides.
+
+    An example is `d0 * 48 + d1 * 6 + d2`.
+    """
     if e.const:
         return _no("a sum with a constant that is not its offset", e)
     summands: list[tuple[Expr, int, int]] = []  # size, stride, size of the whole

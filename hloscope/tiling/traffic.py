@@ -27,7 +27,10 @@ from hloscope.tiling.analysis import DOTS, TiledNode
 from hloscope.tiling.concrete import with_parameters
 
 MOST_ROWS: Final = 1 << 16
-"""Maximum number of rows of a tile that are enumerated if rows share transactions."""
+"""Maximum number of rows of a tile, runs along its minor dimension, that are enumerated.
+
+Rows are enumerated if several of them share transactions.
+"""
 MOST_CUT: Final = 6
 """Maximum number of dimensions whose partial last tiles are counted separately.
 

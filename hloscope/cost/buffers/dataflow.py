@@ -367,7 +367,7 @@ class Dataflow:
 
 
 def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
-    """Return the values that enter a loop's parameter: the operand, and the root of the body."""
+    """Return the values that become a `while`'s parameter: its operand and its body's root."""
     runs = positions.schedule.runs[ins]
     return [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]
 

@@ -229,7 +229,7 @@ class SharingRow(NamedTuple):
 
     Attributes:
         name: Name of the rule.
-        pairs: Yields pairs of positions, for a module and its dataflow.
+        pairs: Yields pairs of positions whose values share a buffer, for a module and its dataflow.
         about: The rule as text.
     """
 

@@ -314,7 +314,9 @@ _COSTLY: Final = (
 
 
 class Recomputation(Struct, frozen=True):
-    """A temporary that is live but not used around a moment.
+    """A temporary that is live but not used around a moment, which recomputation would free.
+
+    A moment is the number of an instruction in the schedule.
 
     Attributes:
         buffer: Its buffer.
@@ -323,7 +325,7 @@ class Recomputation(Struct, frozen=True):
         next: The first use after the moment.
         end: The moment from which the value is needed again.  A value that a loop reads piece by
             piece can be recomputed piece by piece, so it is never needed as a whole again.
-        lower_without: The bound L, in bytes, if the value is recomputed.
+        lower_without: Most bytes live at one moment if the value is recomputed before its next use.
         is_cheap: Is it computed by element-wise ops from operands that are live at the next use?
     """
 

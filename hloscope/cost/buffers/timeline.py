@@ -345,11 +345,11 @@ def holds_table(buffer: Buffer) -> bool:
 
 
 class _Gaps:
-    """The free intervals of allocations, each between two uses.
+    """The free intervals of allocations, in moments: each lies between two uses of the memory.
 
-    The last moment of the use before and the first moment of the use after belong to a gap, because
-    a result may take the memory of an operand at that moment. Allocations are numbered in the order
-    in which XLA creates them.
+    A moment is the number of an instruction in the schedule. The last moment of the use before and
+    the first moment of the use after belong to a gap, because a result may take the memory of an
+    operand at that moment. Allocations are numbered in the order in which XLA creates them.
     """
 
     def __init__(self, most: int) -> None:

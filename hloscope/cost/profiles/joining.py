@@ -102,8 +102,8 @@ class Joined(Struct, frozen=True):
         module: The program.
         program_id: Number of the program in the profile; `None` if not recorded.
         by_instruction: Time of each instruction with events.
-        turns: Measured iterations of each loop each time that it is entered, from complete runs; a
-            fraction if they vary. The condition ran once more.
+        turns: Measured iterations of each loop per entry, in complete program runs; a fraction if
+            they vary. The loop's condition ran once more.
         executions: Number of runs of each computation whose events show it.
         not_joined: The events without an instruction, longest first.
         runs: Executions of the program, summed over devices; 0 if the profile does not record them.

@@ -48,7 +48,7 @@ _POINTERS: Final = pattern(r" : \((?:tensor<((?:\d+x)+)!tt\.ptr<(\w+)[^>]*>, (.*
 _POINTER: Final = pattern(r" : \(!tt\.ptr<(\w+)")
 _SEGMENTS: Final = pattern(r"operandSegmentSizes = array<i32: (\d{1,9}(?:, \d{1,9})*)>")
 _PROGRAMS: Final = Interval(0, (1 << 31) - 1)
-"""Assumed bounds of program ids and of indices in a tile."""
+"""Interval that is assumed for program ids, and for indices in a tile."""
 
 
 class TritonAccess(Struct, frozen=True):

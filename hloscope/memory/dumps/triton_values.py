@@ -182,7 +182,10 @@ def _transposed(e: Expr, rest: str) -> Expr:
 
 
 def _floor(a: Expr, b: Expr, box: Box) -> Expr | None:
-    """Return the integer quotient `a / b` if it equals the floor; else `None`."""
+    """Return the floor of `a / b` if the operation's quotient, rounded towards zero, equals it.
+
+    `None` if that is not known. `box` has bounds of the variables.
+    """
     return floordiv(a, b) if _is_division(a, b, box) else None
 
 
@@ -353,7 +356,10 @@ def _accumulators(warps: tuple[int, int], shape: Sequence[int]) -> LinearLayout:
 
 
 def _without(layout: LinearLayout, dim: int) -> LinearLayout:
-    """Return the layout without output `dim`, and without registers that then repeat elements."""
+    """Return the layout without output dimension `dim`.
+
+    Registers that then repeat elements are left out too.
+    """
     sides = []
     for side in layout.ins:
         bases = [tuple([n for k, n in enumerate(b) if k != dim]) for b in side.bases]

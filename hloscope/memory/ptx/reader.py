@@ -121,7 +121,7 @@ class Cursor:
         return self.take().text
 
     def integer(self) -> int:
-        """Return the next integer, with its signs, and advance."""
+        """Return the value of the next integer, with the signs before it, and advance past it."""
         negative = False
         while self.next.text in ("+", "-"):  # `[%rd1+-4]`
             negative ^= self.take().text == "-"

@@ -33,26 +33,26 @@ class TileDirection(StrEnum):
 class TilePrecision(StrEnum):
     """Precision of a propagated tile.
 
-    It is compared with the elements that the original tile reads or influences.
+    The tile is compared with the needed elements: those that the original tile reads or influences.
     """
 
     EXACT = "exact"
-    """The tile is precisely these elements, for every tile."""
+    """The tile has precisely the needed elements, for every original tile."""
     OVER = "over"
-    """The tile has all these elements, and for some tiles more."""
+    """The tile has all needed elements, and for some original tiles more."""
     UNDER = "under"
-    """For some tiles, the tile lacks some of these elements."""
+    """For some original tiles, the tile lacks some of the needed elements."""
     UNCHECKED = "unchecked"
     """The precision depends on sizes that are not known yet."""
 
 
 class CarriedTile(Struct, frozen=True):
-    """The tile of one operand or output, with its precision.
+    """The propagated tile of one operand or output, with its precision.
 
     Attributes:
         tile: The tile.
         fit: Precision of the tile.
-        reason: Why it is not exact.
+        reason: Why it is not exact; empty if it is.
     """
 
     tile: Tile
@@ -202,19 +202,19 @@ def refused(reason: str, code: RefusalCode = RefusalCode.INVALID_ARGUMENT) -> Re
 
 
 def starts_inside(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that no index of the tile is negative?"""
+    """Do bounds of the variables show that no index of the tile is negative?"""
     return space.bounds(tile.offset).lo >= 0
 
 
 def ends_inside(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that no index of the tile reaches its upper bound?"""
+    """Do bounds of the variables show that no index of the tile reaches its upper bound?"""
     return space.bounds(tile.upper_bound - tile.last).lo >= 1
 
 
 def has_element(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that every tile has an element that is not cut off?
+    """Do bounds of the variables show that every tile has an element that is not cut off?
 
-    They do so for all tiles if they do for the first index of each, or for the last.
+    They do if the first index of every tile lies inside, or the last index of every tile.
     """
     if space.bounds(tile.size).lo < 1:
         return False
