@@ -483,7 +483,7 @@ class Flops:
             return Work(unknown=(ins.op.name,))
 
     def _of_computation(self, computation: Computation) -> Work:
-        """Return the work of a computation; that of its callees must be known."""
+        """Return the work of a computation; the work of all that it calls must be known already."""
         number = None if self._structure is None else self._structure(computation)
         # Reducers and fused computations recur under many names.
         known = None if number is None else self._by_structure.get(number)

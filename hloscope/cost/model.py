@@ -420,7 +420,7 @@ class MeasuredCost(Struct, frozen=True):
 
     @property
     def bound(self) -> int:
-        """Return the least time of all runs, in picoseconds; 0 if it is unknown."""
+        """Return the lower bound of the time of all recorded runs, in picoseconds; 0 if unknown."""
         return 0 if self.kernel is None else self.kernel.bound * self.runs
 
     @property

@@ -348,7 +348,10 @@ class _RunTraversal:
         inside.machines[ins] = machine, positions, outer
 
     def _visit(self, computation: Computation) -> None:
-        """Distribute the runs of a computation to its callees. All its callers must be done."""
+        """Distribute the runs of a computation to the computations that it calls.
+
+        All callers of the computation must have been visited before.
+        """
         state, inside = self._states[computation], self._inside[computation]
         self._done.add(computation)
         calling = [i for i in computation if called_for_kernels(i)]

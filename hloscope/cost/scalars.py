@@ -101,11 +101,11 @@ def _range(value: Value) -> Range:
 
 
 def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> Value:
-    """Return one value for several: their common value, or a span that contains all of them.
+    """Return one value that stands for several: their common value, or a span that contains all.
 
     Args:
         values: The values.
-        element: Their type; `None` if they are not scalars.
+        element: Their element type; `None` if they are not scalars.
         reason: Why the result is unknown, if the values differ.
     """
     first = values[0]

@@ -161,7 +161,10 @@ class Frame:
 
 
 class Place(NamedTuple):
-    """A value in one call of a computation, or the element of it at the shape index `path`."""
+    """A value, or the part of it at shape index `path`, in one call of a computation.
+
+    `frame` is the call, `ins` the instruction that computes the value there.
+    """
 
     frame: Frame
     ins: Instruction
@@ -226,12 +229,12 @@ def arguments(ins: Instruction, number: int) -> Sequence[Instruction]:
 
 
 class Model:
-    """A loop as arithmetic on its state.
+    """A `while` as arithmetic on its state.
 
     Attributes:
-        loop: The instruction.
-        condition: Frame of the condition.
-        body: Frame of the body.
+        loop: The `while`.
+        condition: The call of the condition, in which its values are computed.
+        body: The call of the body, in which its values are computed.
         goes_on: Node of the condition's result: true for a further iteration.
     """
 

@@ -467,9 +467,11 @@ def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _L
 
 
 def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
-    """Return an op's result on numbers and linear functions, if it is linear; else `None`.
+    """Return an op's result as a linear function of the iteration; `None` if it is not linear.
 
-    `args` are the values of the node's operands.
+    Args:
+        node: The op: a scalar as arithmetic on other nodes.
+        args: Values of its operands: numbers, spans, or linear functions of the iteration.
     """
     element = node.element
     if element is None or element.kind not in ("signed", "unsigned"):

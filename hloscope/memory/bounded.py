@@ -227,7 +227,7 @@ class _Groups:
         return best.found(), worst.found()
 
     def _of_spans(self, spans: _Spans, size: int) -> _Blocks:
-        """Return the fewest and most blocks of groups without gaps, over all their alignments.
+        """Return the fewest and most blocks of lane groups without gaps, over all their alignments.
 
         Args:
             spans: Address ranges of the groups.

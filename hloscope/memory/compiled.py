@@ -380,9 +380,9 @@ def apart(one: Requests, widths: Sequence[int]) -> list[Requests]:
 
 
 def in_words(one: Requests, word: int) -> Requests:
-    """Return an access of elements as an access of the words that contain them.
+    """Return an access of elements as an access of the memory words that contain the elements.
 
-    A word has `word` bits, a multiple of the element's bits.
+    `word` is the number of bits of a word, a multiple of the element's bits.
     """
     address = floordiv(one.address, word // one.bits)
     map = one.map.with_(results=[address]).simplify(replace_points=False)

@@ -167,7 +167,7 @@ class KernelKeys:
 
 
 class ModelledKernel(NamedTuple):
-    """A modelled kernel, with its instructions and the facts that chose its emitter."""
+    """The model of a kernel, with the instructions that it computes and what chose its emitter."""
 
     fused: Fused
     choice: Choice

@@ -190,14 +190,14 @@ class Fused:
     def _arrays_at_edge(
         self, analysis: Analysis, found: Mapping[Instruction, Mapping[int, T]]
     ) -> Iterator[tuple[tuple[int, int], T]]:
-        """Yield (operand number, tensor number) of each input array in `found`, and its entry.
+        """Yield, for each input array of the kernel in `found`, its numbers and its entry.
 
-        Only the entries of `found` are visited, since an output may read one of thousands of
-        operands.
+        The numbers are those of the operand and of the tensor in it. Only the entries of `found`
+        are visited, since an output may read one of thousands of operands.
 
         Args:
             analysis: Indexing analysis of the program.
-            found: Result by value and leaf.
+            found: For each value, entries by number of the tensor in it.
         """
         handed_in = [source for source in found if source in self._number]
         for source in sorted(handed_in, key=self._number.__getitem__):

@@ -236,10 +236,10 @@ class Levels:
         type: TensorType,
         kernel: Kernel,
     ) -> tuple[list[Requests], list[Requests], list[Requests]]:
-        """Group the accesses by whether LLVM keeps their vectors.
+        """Group accesses by whether LLVM keeps their vectors, as far as it proves alignment.
 
-        The lists have the accesses that stay vectors, that LLVM splits into elements, and that it
-        may split.
+        The three lists have the accesses that stay vectors, that LLVM splits into elements, and
+        that it may split.
 
         Args:
             found: Requests of the accesses as XLA emits them.

@@ -488,7 +488,7 @@ class Patterns:
         return not isinstance(ins.op, RENAMING) or (home is not None and home.root is ins)
 
     def _moved_values(self, computation: Computation) -> list[Moved]:
-        """Return the moved values of a computation, with their chains."""
+        """Return the values of a fused computation whose ops move elements, with their chains."""
         found = []
         place = {ins: k for k, ins in enumerate(computation.instructions)}
         results = self._flow.results(computation)
@@ -511,7 +511,10 @@ class Patterns:
         return found
 
     def _is_decided(self, value: Instruction, is_inside: Callable[[Instruction], bool]) -> bool:
-        """Do only values inside the computation decide whether a chain ends in the value?"""
+        """Do only values inside the computation decide whether a chain ends in the value?
+
+        `is_inside` returns whether a value is computed in the computation and not returned by it.
+        """
         met = {value: None}
         todo = [value]
         for at in todo:

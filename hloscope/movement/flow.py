@@ -475,9 +475,10 @@ class Flow:
     def _uses_of_name(
         self, name: Instruction, value: Instruction
     ) -> Iterator[tuple[Sequence[Instruction | None], Sequence[Instruction]]]:
-        """Yield pairs: users of `name`, and further aliases of the value.
+        """Yield the users of one alias of a value, with the further aliases that they create.
 
-        `None` is a user that stands for the return of `name`.
+        Each pair has the users of `name`, and aliases of the value. `None` is a user that stands
+        for the return of `name`.
 
         Args:
             name: The value itself, or an alias of it: a parameter, a tuple with it, or a tuple
@@ -516,5 +517,5 @@ class Flow:
         return self._is_opened(reader) or self.source(reader) is not reader
 
     def _may_be(self, name: Instruction, value: Instruction) -> bool:
-        """Is `name` the same as the value, or a tuple that may contain it?"""
+        """Is `name` the same value as `value`, or a tuple that may contain it?"""
         return not isinstance(name.type, TensorType) or self.source(name) is value

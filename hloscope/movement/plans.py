@@ -319,7 +319,11 @@ class Planner:
         return None
 
     def _replaces_state(self, sink: Instruction, source: Instruction) -> bool:
-        """Does a loop's body return `sink` where it reads `source` from the loop's state?"""
+        """Does a loop pass an array on in place: are `source` and `sink` one element of its state?
+
+        The body reads `source` from this element of the state, and returns `sink` as the same
+        element.
+        """
         home = self.flow.home(self.traffic.kernel_of(sink))
         if home is None or self.flow.loop_of(home) is None:
             return False
@@ -512,7 +516,9 @@ class Planner:
     def _gain(
         self, plan: Plan, removed: set[Instruction], counted: set[Instruction], runs: Runs | None
     ) -> int:
-        """Return the bytes of removed kernels, minus those of kernels that must run once more.
+        """Return the bytes that a plan saves, minus those of kernels that must run once more.
+
+        The saved bytes are those of removed kernels that only move data.
 
         Args:
             plan: The plan.

@@ -439,7 +439,7 @@ class _Chains:
         return [reader for reader in readers if self._around.facts_of(reader).role is Role.ALONE]
 
     def _goes_through(self, reader: Instruction) -> bool:
-        """Does the user move the value, or is it element-wise on the value alone?"""
+        """Does a user move the value that it reads, or is it element-wise on that value alone?"""
         return self._around.facts_of(reader).role in (Role.ALONE, Role.MOVED)
 
     def best_chain(self, sink: Instruction) -> Chain:

@@ -95,8 +95,9 @@ class Traffic:
         self._moved: Final[dict[Instruction, int]] = {}
 
     def kernel_of(self, value: Instruction) -> Instruction:
-        """Return the kernel that computes a value: the outermost fusion around it, else the
-        value.
+        """Return the kernel that computes a value: the outermost fusion around it, or itself.
+
+        The value stands for its instruction.
         """
         home = self._flow.home(value)
         if home is None:

@@ -253,12 +253,13 @@ class Neighbourhoods:
 
 
 class Walk:
-    """Traversal from a sink to the sources of its chain.
+    """Traversal from a chain's last op, the sink, to the chain's sources.
 
     Attributes:
         leaves: The sources.
         steps: The ops, producers first; the last one is the sink.
-        read: The arrivals that the op of each arrival reads, for the same index of the sink.
+        read: For each reached value, the values that its op reads, all with maps from the same
+            index of the sink.
         is_cut: Did the traversal end early because there are too many values?
     """
 
@@ -270,12 +271,12 @@ class Walk:
         through_nary: bool,
         through_ops: bool = True,
     ) -> None:
-        """Traverse the values from a sink to its sources.
+        """Traverse the values from a chain's last op to its sources.
 
         Args:
-            flow: The values of a module.
+            flow: The def-use graph of the module.
             sink: The last op.
-            neighbourhoods: Facts about values.
+            neighbourhoods: Computes what the traversal needs to know about values.
             through_nary: Continue through ops that compute on several arrays.
             through_ops: Continue through ops that compute on one array.
         """

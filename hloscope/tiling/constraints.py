@@ -214,7 +214,7 @@ class TileConstraints(Struct, frozen=True):
 
     @classmethod
     def of(cls, *clauses: Clause) -> TileConstraints:
-        """Return the constraints with these clauses, without those that always hold.
+        """Return the constraints with the given clauses, without clauses that always hold.
 
         >>> print(TileConstraints.of(Within(Const(1), ONE)))
         always satisfied

@@ -81,13 +81,17 @@ class SymbolicTile(Struct, frozen=True):
         return len(self.sizes)
 
     def sizes_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the sizes of the operand's tile for these tile sizes of the parameters."""
+        """Return the sizes of the operand's tile for given tile sizes of the output.
+
+        `sizes` has one tile size for each parameter, the tile sizes to choose.
+        """
         return tuple([_at(e, sizes) for e in self.sizes])
 
     def strides_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the strides of the operand's tile for these tile sizes of the parameters.
+        """Return the strides of the operand's tile for given tile sizes of the output.
 
-        Sizes beyond a dimension count as the whole dimension, as in XLA.
+        `sizes` has one tile size for each parameter. Sizes beyond a dimension count as the whole
+        dimension, as in XLA.
 
         >>> from hloscope.indexing import IndexingMap
         >>> tile = symbolic_tile(IndexingMap.parse("(d0) -> (d0 * 3 + 1), domain: d0 in [0, 4]"))
@@ -98,13 +102,19 @@ class SymbolicTile(Struct, frozen=True):
         return tuple([_at(e, clamped) for e in self.strides])
 
     def sizes_array(self, sizes: Ints) -> Ints:
-        """Return the sizes of the operand's tile for many tilings: [tilings, dimensions]."""
+        """Return the sizes of the operand's tile for many tilings: [tilings, dimensions].
+
+        `sizes` has the tile sizes of one tiling in each row: [tilings, parameters].
+        """
         if not self.sizes:
             return np.zeros((len(sizes), 0), dtype=np.int64)
         return np.stack([values(e, sizes) for e in self.sizes], axis=1)
 
     def strides_array(self, sizes: Ints) -> Ints:
-        """Return the strides of the operand's tile for many tilings: [tilings, dimensions]."""
+        """Return the strides of the operand's tile for many tilings: [tilings, dimensions].
+
+        `sizes` has the tile sizes of one tiling in each row: [tilings, parameters].
+        """
         if not self.strides:
             return np.zeros((len(sizes), 0), dtype=np.int64)
         clamped = np.minimum(sizes, np.array(self.bounds, dtype=np.int64).reshape(1, -1))

@@ -424,8 +424,10 @@ def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
 def _own_range(positions: Positions, position: int, done: dict[Computation, int]) -> Range:
     """Return the first and last moment at which the writing instruction needs its value.
 
+    A moment is the number of an instruction in the schedule.
+
     Args:
-        positions: The positions.
+        positions: The positions: numbers of arrays and tuple tables in results.
         position: Number of the value.
         done: Moment of the `done` of each asynchronous computation.
     """

@@ -50,7 +50,7 @@ class NoMomentsError(UnsupportedError):
 
 
 class Schedule(Struct, frozen=True):
-    """Instructions in the order in which they run.
+    """Instructions in the order in which they run. A moment is the number of one, from 0.
 
     Attributes:
         instructions: The instruction of each moment.

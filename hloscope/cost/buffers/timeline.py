@@ -429,7 +429,7 @@ class _Search:
             self._use(buffer, buffer)
 
     def place(self, buffer: Buffer) -> None:
-        """Place a temporary in the first allocation that is free whenever it is live.
+        """Place a temporary in the first allocation that is free whenever the temporary is live.
 
         Every allocation so far is large enough, because buffers come in order of size. Without a
         free one the temporary is not placed.
@@ -502,7 +502,7 @@ class _Search:
 
 
 def _last_alias(buffers: Buffers) -> dict[int, Instruction]:
-    """Return, for each value, the last instruction whose result has it.
+    """Return, for each value, the last instruction in the schedule whose result has the value.
 
     The root of a computation counts at the end of the computation.
 

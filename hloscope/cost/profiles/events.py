@@ -199,7 +199,7 @@ _MOST: Final = 1 << 16
 
 
 class Annotation(NamedTuple):
-    """The names in an annotation; empty or `None` if they are missing.
+    """The HLO names in an annotation of a kernel launch; empty or `None` if they are missing.
 
     Attributes:
         hlo_op: Name of an instruction.

@@ -506,7 +506,7 @@ class _Joining:
         """Return the runs of each computation: the most common number of events of its kernels.
 
         An instruction may have several events per execution (a sort), but most have one. A loop
-        without events has the backend's trip count.
+        without events has the trip count that the backend's annotation states.
 
         Args:
             counts: Number of events of each instruction.

@@ -424,9 +424,14 @@ def narrow(exact: Floats, type_: PtxType, mode: str = "rn") -> Array:
 
 
 def _directed(nearest: Array, exact: Floats, mode: str) -> Array:
-    """Return the values rounded in the direction `mode`, from those rounded to nearest.
+    """Return values rounded in the direction `mode`, from those rounded to nearest.
 
     Where rounding to nearest went the other way, the value moves to its neighbour.
+
+    Args:
+        nearest: The values rounded to nearest.
+        exact: The values before rounding.
+        mode: `rz` towards zero, `rm` down, `rp` up.
     """
     wide = nearest.astype(np.float64)
     low, high = wide > exact, wide < exact

@@ -135,9 +135,13 @@ def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
 
 
 def although_refused(direction: TileDirection, *classes: type[Op]) -> Callable[[R], R]:
-    """Return a decorator that registers a rule for tiles that the rule of these ops refuses.
+    """Return a decorator that registers a rule for tiles that XLA's rule of an op refuses.
 
-    It becomes the `beyond` rule of their entries.
+    It becomes the `beyond` rule in the op's entry.
+
+    Args:
+        direction: Direction in which tiles are propagated.
+        classes: The op classes that it applies to.
     """
 
     def register(rule: R) -> R:
