@@ -92,7 +92,10 @@ class Advice(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Return the saved bytes over all bytes of this level; 0 if the program has none."""
+        """Return the saved bytes over all bytes of the program at the advice's memory level.
+
+        The result is 0 if the program has none.
+        """
         return self.bytes_saved / self.whole if self.whole else 0.0
 
 
@@ -158,7 +161,7 @@ class TritonUse(Struct, frozen=True):
 
     @property
     def is_rated(self) -> bool:
-        """Are the bytes as compiled and the rank of the tiling known?"""
+        """Are the compiled tiling's bytes and its rank among all tilings known?"""
         return self.compiled is not None and self.rank is not None
 
     @property
@@ -197,7 +200,10 @@ class TritonRatings:
         self._known: Final[dict[object, TritonUse]] = {}
 
     def of(self, ins: Instruction) -> TritonUse:
-        """Return the rating of a Triton fusion; its name may be that of an equal one."""
+        """Return the rating of a Triton fusion.
+
+        Equal kernels share one rating, whose name may be that of an equal fusion.
+        """
         key = self._kernels.key(ins)
         # A rating searches thousands of tilings, and equal kernels recur in every layer.
         known = None if key is None else self._known.get(key)

@@ -182,9 +182,16 @@ def bound_of(
 def kernel_bound(
     read_bytes: float, written_bytes: float, work: WorkByUnit, device: Device, **more: float | bool
 ) -> Bound:
-    """Return a lower bound of the time of one kernel run with cold caches; see `bound_of`.
+    """Return a lower bound of the time of one kernel run with cold caches.
 
     It does not hold for a kernel in a program, whose operands may still be in L2.
+
+    Args:
+        read_bytes: The fewest bytes that come from memory.
+        written_bytes: The fewest bytes that go to memory.
+        work: Operations by unit and element type.
+        device: The device.
+        more: Further arguments of `bound_of`.
     """
     bound = bound_of(read_bytes, written_bytes, work, device, **more)  # type: ignore[arg-type]
     return Bound(bound.seconds, bound.limited_by, bound.parts, (*bound.notes, COLD))
@@ -285,6 +292,12 @@ def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[
     """Return the operations per second of a unit, and a note on assumptions.
 
     The rate is `None` if it is unknown.
+
+    Args:
+        unit: `matrix` or `vector`.
+        element: Element type in HLO.
+        device: The device.
+        exact_f32: Does the stated precision forbid faster types for products of f32?
     """
     name = _peak_type(element)
     candidates = [*_WIDER.get(f"{unit} {name}", ())]

@@ -147,9 +147,9 @@ class Footprint(Struct, frozen=True):
 
     @property
     def reuse(self) -> float:
-        """Return how often an element that is read is used on average; scalars do not count.
+        """Return how often, on average, the kernel uses an element that it reads.
 
-        It is 0 if only scalars are read.
+        Scalars do not count. The result is 0 if only scalars are read.
         """
         arrays = [a.touched for a in self.reads if a.type.rank]
         elements = sum([touched.elements for touched in arrays])
@@ -243,7 +243,7 @@ class Footprints:
         return self._of(fused, kernel, work, kind)
 
     def _by_values(self, fused: Fused, kind: KernelKind) -> Kernel:
-        """Return a kernel without a thread model: only the values that it computes are known."""
+        """Return a kernel without thread maps: only the values that it computes are stated."""
         if kind.maker == SLICES:
             return sliced(fused, self._analysis)
         readings = [
@@ -304,7 +304,13 @@ class Footprints:
             yield ArrayFootprint(number, 0, fused.operands[number].name, type, touched)
 
     def _scattered(self, kernel: Kernel, number: int, type: TensorType) -> Touched:
-        """Return an upper bound of a scatter's writes to one array: an element per update."""
+        """Return an upper bound of a scatter's writes to one array: an element per update.
+
+        Args:
+            kernel: The kernel of the scatter.
+            number: Number of the output.
+            type: Type of the array.
+        """
         hero = kernel.heroes[0]
         maps = kernel.outputs[number] if number < len(kernel.outputs) else None
         target, update = hero.operands[number], hero.operands[len(hero.operands) // 2 + 1 + number]
@@ -383,9 +389,9 @@ InPlace: Final = DynamicUpdateSlice | Scatter
 
 
 def _written(ins: Instruction) -> Type:
-    """Return the type of the value that an instruction writes, without contexts.
+    """Return the type of the arrays that an instruction writes.
 
-    It is an empty tuple for sends.
+    It is an empty tuple for sends and outfeeds, and the data alone for a `recv` of HLO.
     """
     if isinstance(ins.op, Send | Outfeed):
         return TupleType(())
@@ -434,12 +440,10 @@ def loop_runs(ins: Instruction) -> LoopRuns:
 
 
 class Flops:
-    """Computes the work of instructions.
+    """Computes the work of instructions; the work of each computation is counted once.
 
-    Each computation is counted once.
-
-    With structure numbers, computations of equal structure are counted once if the structure
-    determines their work.
+    If equal structures have equal numbers, computations of equal structure are counted once, where
+    the structure determines their work.
     """
 
     def __init__(
@@ -479,7 +483,7 @@ class Flops:
             return Work(unknown=(ins.op.name,))
 
     def _of_computation(self, computation: Computation) -> Work:
-        """Return the work of a computation; that of its callees must be known."""
+        """Return the work of a computation; the work of all that it calls must be known already."""
         number = None if self._structure is None else self._structure(computation)
         # Reducers and fused computations recur under many names.
         known = None if number is None else self._by_structure.get(number)
@@ -494,9 +498,9 @@ class Flops:
         return known
 
     def _follows_from_structure(self, computation: Computation) -> bool:
-        """Do ops and types alone determine the work of a computation?
+        """Does a computation's work follow from ops and types alone, without values?
 
-        They do not determine trip counts.
+        It does not if a trip count decides it.
         """
         for inner in callees_first(computation, self._follows):
             self._follows[inner] = not any(

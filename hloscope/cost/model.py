@@ -296,9 +296,12 @@ class KernelCosts:
     """Computes the costs of single kernels."""
 
     def __init__(self, memory: Memory, device: Device, *, is_judged: bool) -> None:
-        """Create costs from a model of transfers and the device of the time bounds.
+        """Create an object that computes the costs of single kernels.
 
-        Transfers are counted if `is_judged` is set.
+        Args:
+            memory: The model of transfers by threads.
+            device: The device for the time bounds.
+            is_judged: Count the transfers of threads?
         """
         self._memory: Final = memory
         self._device: Final = device
@@ -417,7 +420,7 @@ class MeasuredCost(Struct, frozen=True):
 
     @property
     def bound(self) -> int:
-        """Return the least time of all runs, in picoseconds; 0 if it is unknown."""
+        """Return the lower bound of the time of all recorded runs, in picoseconds; 0 if unknown."""
         return 0 if self.kernel is None else self.kernel.bound * self.runs
 
     @property

@@ -121,9 +121,9 @@ class Place(NamedTuple):
 
     @property
     def branch(self) -> Branch | None:
-        """Return the conditional and index of a computation that is itself such a branch.
+        """Return the conditional and branch index of a computation that is itself a branch.
 
-        `None` for other computations.
+        `None` for other computations, and for branches that are known to be taken.
         """
         return self.branches[-1] if self.is_branch else None
 
@@ -162,7 +162,10 @@ def loops_of(module: Module) -> list[LoopUse]:
 
 
 class _State:
-    """The runs of a computation, grouped by the values that decide its trip counts and branches."""
+    """Number of runs of one computation, for each combination of values of its inputs.
+
+    The inputs are the scalars that decide trip counts and branches in the computation.
+    """
 
     def __init__(self) -> None:
         self.runs: dict[tuple[Value, ...], Runs] = {}
@@ -171,14 +174,15 @@ class _State:
         self.is_branch = False
 
     def add(self, values: tuple[Value, ...], runs: Runs, elements: Sequence[Node]) -> None:
-        """Add runs with these values of the inputs.
+        """Add runs of the computation in which its inputs have these values.
 
-        Beyond `MOST_TURNS_LISTED` distinct values, all are merged into one with bounds.
+        Beyond `MOST_TURNS_LISTED` distinct combinations, all are merged into one, whose values are
+        bounds.
 
         Args:
-            values: Values of the inputs.
+            values: Value of each input.
             runs: The number of runs.
-            elements: Nodes of the inputs, for their types.
+            elements: Node of each input, in the same order, which states its element type.
         """
         known = self.runs.get(values)
         if known is not None:
@@ -221,9 +225,11 @@ class _State:
 class _CalleeInputs:
     """The scalars in a computation that decide how often its callees run.
 
+    A node is a scalar as arithmetic on inputs of the computation.
+
     Attributes:
         inputs: Inputs of the computation that these scalars depend on, as nodes.
-        tape: Computes the inputs of the callees from them.
+        tape: Nodes in order of evaluation; it computes the inputs of the callees from `inputs`.
         calls: For each instruction and index of a callee, positions of the callee's inputs on the
             tape.
         indices: For each conditional, the position of its branch index on the tape.
@@ -240,13 +246,13 @@ class _CalleeInputs:
         self.tape = Tape([])
 
     def ask(self, nodes: Sequence[Node]) -> list[int]:
-        """Request the values of nodes; return their positions among all requested values."""
+        """Request the values of nodes; return their positions among all requests."""
         first = len(self.roots)
         self.roots += nodes
         return [*range(first, len(self.roots))]
 
     def close(self) -> None:
-        """Order the requested nodes for evaluation; afterwards nothing can be requested."""
+        """Put the requested nodes in order of evaluation; afterwards nothing can be requested."""
         self.tape = Tape(self.roots)
         by_key = {node.key: node for node in self.tape.nodes if node.key is not None}
         self.inputs = [*by_key.values()]
@@ -342,7 +348,10 @@ class _RunTraversal:
         inside.machines[ins] = machine, positions, outer
 
     def _visit(self, computation: Computation) -> None:
-        """Distribute the runs of a computation to its callees. All its callers must be done."""
+        """Distribute the runs of a computation to the computations that it calls.
+
+        All callers of the computation must have been visited before.
+        """
         state, inside = self._states[computation], self._inside[computation]
         self._done.add(computation)
         calling = [i for i in computation if called_for_kernels(i)]
@@ -430,7 +439,13 @@ class _RunTraversal:
         return tuple([found[node.key] for node in inside.inputs if node.key is not None])
 
     def _add(self, callee: Computation, values: Sequence[Value], runs: Runs) -> None:
-        """Add runs of a callee with these values of its inputs."""
+        """Add runs of a callee in which its inputs have the given values.
+
+        Args:
+            callee: The called computation.
+            values: Value of each input, in the order of its inputs.
+            runs: Number of runs.
+        """
         if runs.high != 0 and callee not in self._done:
             state = self._states.setdefault(callee, _State())
             state.add(tuple(values), runs, self._inside[callee].inputs)
@@ -458,14 +473,14 @@ class _RunTraversal:
     def _enter(
         self, ins: Instruction, inside: _CalleeInputs, values: Sequence[Value], runs: Runs
     ) -> tuple[TripCount, Runs]:
-        """Enter a loop with one state; distribute its iterations to its condition and body.
+        """Distribute a loop's iterations to condition and body, for one combination of inputs.
 
-        Return the trip count, and the number of entries.
+        Return the loop's trip count for these inputs, and the number of entries, `runs`.
 
         Args:
             ins: The loop.
-            inside: The scalars that decide it.
-            values: Their values.
+            inside: The scalars of the surrounding computation that decide the loop's trip count.
+            values: Values of these scalars, by position on `inside.tape`.
             runs: Number of entries.
         """
         if ins not in self._annotated:
@@ -516,7 +531,10 @@ class _RunTraversal:
         return trip, runs
 
     def _of(self, callee: Computation, values: Mapping[Key, Value]) -> tuple[Value, ...]:
-        """Return the values of a computation's inputs, in their order."""
+        """Return the values of a computation's inputs, in their order.
+
+        `values` has the value of each input by key, and may have more entries.
+        """
         inputs = self._inside[callee].inputs
         return tuple([values[node.key] for node in inputs if node.key is not None])
 
@@ -527,13 +545,14 @@ class _RunTraversal:
         entries: Sequence[tuple[TripCount, Runs]],
         state: _State,
     ) -> None:
-        """Merge the trip counts of a loop for all states of its computation, and record the loop.
+        """Merge a loop's trip counts for all combinations of inputs, and record the loop.
 
         Args:
-            computation: Computation of the loop.
+            computation: Computation that contains the loop.
             ins: The loop.
-            entries: Trip count and number of entries for each state.
-            state: The state of the computation, with its notes.
+            entries: Trip count and number of entries for each combination of the computation's
+                inputs.
+            state: The runs of the computation, with notes and conditionals around it.
         """
         trip = joined([trip for trip, _ in entries])
         entered = turns = NEVER

@@ -101,11 +101,11 @@ def _range(value: Value) -> Range:
 
 
 def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> Value:
-    """Return one value for several: their common value, or a span that contains all of them.
+    """Return one value that stands for several: their common value, or a span that contains all.
 
     Args:
         values: The values.
-        element: Their type; `None` if they are not scalars.
+        element: Their element type; `None` if they are not scalars.
         reason: Why the result is unknown, if the values differ.
     """
     first = values[0]
@@ -125,7 +125,7 @@ def is_bounded(span: Span, element: ElementType) -> bool:
 
 
 def wrapped(value: int, element: ElementType) -> int:
-    """Wrap an integer to the width of an integer type."""
+    """Wrap a Python integer to the range of an integer element type."""
     low, high = limits_of(element)
     return (value - low) % (high - low + 1) + low
 
@@ -208,7 +208,13 @@ _BOOLEAN: Final[dict[str, Callable[..., int]]] = {
 
 
 def _by_interpreter(op: Op, operands: Sequence[ElementType], result: ElementType) -> Step:
-    """Return the interpreter's function of an op, which is compiled at its first call."""
+    """Return the interpreter's function of an op on scalars, compiled at its first call.
+
+    Args:
+        op: The op.
+        operands: Element types of the operands.
+        result: Element type of the result.
+    """
     given = [Instruction(str(n), TensorType(e, ()), Parameter(n)) for n, e in enumerate(operands)]
     ins = Instruction("scalar", TensorType(result, ()), op, tuple(given))
     compute: Step | None = None
@@ -288,7 +294,10 @@ def _compared(direction: str, a: Range, b: Range) -> Range:
 
 
 def _corners(plain: Callable[[int, int], int]) -> _Bounds:
-    """Return a function that bounds an op by its values at the ends of the operands' ranges."""
+    """Return a function that bounds a binary op by its values at the ends of the operands' ranges.
+
+    `plain` is the op on unwrapped Python integers.
+    """
 
     def bounds(exact: Step, a: Range, b: Range) -> Range:
         found = [plain(x, y) for x, y in product(a, b)]
@@ -298,18 +307,24 @@ def _corners(plain: Callable[[int, int], int]) -> _Bounds:
 
 
 def _increasing(exact: Step, *ranges: Range) -> Range:
-    """Return bounds of an op that increases with every operand."""
+    """Return bounds of an op that increases with every operand.
+
+    Args:
+        exact: The op on integers.
+        ranges: Lowest and highest value of each operand.
+    """
     return exact(*[low for low, _ in ranges]), exact(*[high for _, high in ranges])
 
 
 def _selected(exact: Step, which: Range, a: Range, b: Range) -> Range:
+    """Return bounds of `select`: those of `a` if `which` is 1, of `b` if 0, else of both."""
     if which[0] == which[1]:
         return a if which[0] else b
     return min(a[0], b[0]), max(a[1], b[1])
 
 
 def _masked(exact: Step, a: Range, b: Range) -> Range | None:
-    """Return bounds of `and`; `None` if both operands may be negative.
+    """Return bounds of `and` for operands in `a` and `b`; `None` if both operands may be negative.
 
     A non-negative operand bounds the result.
     """
@@ -318,14 +333,20 @@ def _masked(exact: Step, a: Range, b: Range) -> Range | None:
 
 
 def _quotient(exact: Step, a: Range, b: Range) -> Range | None:
+    """Return bounds of `a / b`, computed by `exact`; `None` unless `b` is one positive value."""
     return (exact(a[0], b[0]), exact(a[1], b[0])) if b[0] == b[1] > 0 else None
 
 
 def _shifted(exact: Step, a: Range, b: Range) -> Range | None:
+    """Return bounds of `a >> b`, computed by `exact`.
+
+    `None` if `a` may be negative, or unless `b` is one positive value.
+    """
     return _quotient(exact, a, b) if a[0] >= 0 else None
 
 
 def _rest(exact: Step, a: Range, b: Range) -> Range | None:
+    """Return bounds of the remainder of `a / b`; `None` if `b` may be 0 or negative."""
     if b[0] <= 0:
         return None
     # The remainder has the sign of the dividend and is smaller than the divisor.

@@ -45,7 +45,10 @@ from hloscope.ops import (
 Path: TypeAlias = tuple[int, ...]
 """Shape index: the path to an element of nested tuples."""
 Key: TypeAlias = tuple[int | Instruction, Path]
-"""An input of a computation: an element of a parameter, by number, or of an outer value."""
+"""Key of an input of a computation, with a shape index in it.
+
+The input is a parameter, by number, or a value from outside, by instruction.
+"""
 
 MOST_NODES: Final = 20_000
 """Maximum number of nodes for one query; beyond it values are unknown."""
@@ -158,7 +161,10 @@ class Frame:
 
 
 class Place(NamedTuple):
-    """A value in one call of a computation, or the element of it at the shape index `path`."""
+    """A value, or the part of it at shape index `path`, in one call of a computation.
+
+    `frame` is the call, `ins` the instruction that computes the value there.
+    """
 
     frame: Frame
     ins: Instruction
@@ -171,7 +177,8 @@ NodeGenerator: TypeAlias = Generator[Any, Any, Any]
 def finished(generator: NodeGenerator) -> Any:
     """Run a generator and return its result, without recursion.
 
-    The generator may yield another generator, and receives that one's result.
+    The generator yields other generators on which it depends. Each of them is run in the same way,
+    and its result is sent back.
     """
     stack: list[NodeGenerator] = [generator]
     result: Any = None
@@ -188,9 +195,11 @@ def finished(generator: NodeGenerator) -> Any:
 
 
 def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
-    """Return the value that an element of a computation's result is, and the shape index in it.
+    """Return where a part of a computation's result comes from: instruction and shape index.
 
-    `path` is the shape index of the element.
+    Args:
+        computation: The computation.
+        path: Shape index of the part in the computation's result.
     """
     root = computation.root
     if not isinstance(root.op, Return):
@@ -203,27 +212,29 @@ def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
 
 
 def carried(loop: Instruction, path: Path) -> Key:
-    """Return the key of the loop's state element that an element of the loop's result is.
+    """Return the key of the state element of a loop that becomes a part of the loop's result.
 
-    `path` is the shape index of the element.
+    Args:
+        loop: The `while`.
+        path: Shape index of the part in the result.
     """
     return (0, path) if len(loop.operands) == 1 else (path[0], path[1:])
 
 
 def arguments(ins: Instruction, number: int) -> Sequence[Instruction]:
-    """Return the operands that callee `number` of an instruction gets as parameters."""
+    """Return the operands that `ins` passes as parameters to its callee number `number`."""
     if isinstance(ins.op, Case):
         return ins.operands[1 + number : 2 + number]  # StableHLO's branches have no parameters
     return ins.operands
 
 
 class Model:
-    """A loop as arithmetic on its state.
+    """A `while` as arithmetic on its state.
 
     Attributes:
-        loop: The instruction.
-        condition: Frame of the condition.
-        body: Frame of the body.
+        loop: The `while`.
+        condition: The call of the condition, in which its values are computed.
+        body: The call of the body, in which its values are computed.
         goes_on: Node of the condition's result: true for a further iteration.
     """
 
@@ -238,13 +249,13 @@ class Model:
 
 
 class Tape:
-    """Nodes in the order in which they are evaluated.
+    """Nodes in the order in which they are evaluated; a node is a scalar as arithmetic on inputs.
 
     Attributes:
         nodes: The nodes, each after its operands.
         inputs: Keys of the input nodes, in order.
         number: Position of each node in `nodes`.
-        outputs: Positions of the nodes `roots`, in their order.
+        outputs: Position in `nodes` of each node that was requested at construction, in that order.
     """
 
     __slots__ = ("_args", "_blank", "_keys", "inputs", "nodes", "number", "outputs")
@@ -296,7 +307,10 @@ class Tape:
         return found
 
     def run(self, inputs: dict[Key, Value]) -> list[Value]:
-        """Return the values of all nodes, by position, for given values of the inputs."""
+        """Return the values of all nodes, in the order of `nodes`.
+
+        `inputs` has the values of the input nodes, by key.
+        """
         values = self._blank.copy()
         for n, key in self._keys:
             values[n] = inputs[key]
@@ -309,12 +323,12 @@ class Machine(NamedTuple):
     """The part of a loop's state that decides its trip count, and further requested elements.
 
     Attributes:
-        loop: The instruction.
+        loop: The `while`.
         keys: The elements of the state that are computed.
         elements: Types of `keys`; `None` for elements that are not scalars.
-        outer: Outer values that its regions read.
+        outer: Values from outside of the loop that its regions read.
         tape: Computes the condition, then the values of `keys` after an iteration.
-        level: Depth of the loops nested in it.
+        level: Depth of the loops nested in the loop.
         changing: The elements of `keys` that an iteration may change.
     """
 
@@ -332,14 +346,18 @@ Ending: TypeAlias = Callable[[Machine, Key, Sequence[Value]], Value]
 
 
 class Slices:
-    """Creates the nodes of the values of one program.
+    """Creates the nodes of one program's values; a node is a scalar as arithmetic on inputs.
 
     Attributes:
         roots: Frames of computations without a caller.
     """
 
     def __init__(self, ending: Ending) -> None:
-        """Store the function that evaluates inner loops whose results are needed."""
+        """Create an object without nodes.
+
+        Args:
+            ending: Function that computes the final value of an inner loop's state element.
+        """
         self._ending: Final = ending
         self._roots: Final[dict[Computation, Frame]] = {}
         self._models: Final[dict[Instruction, Model | None]] = {}
@@ -354,7 +372,13 @@ class Slices:
         return frame
 
     def node(self, frame: Frame, ins: Instruction, path: Path = ()) -> Node:
-        """Return the node of a value, or of the element of it at a shape index."""
+        """Return the node, the scalar as arithmetic on inputs, of a value or of an element of it.
+
+        Args:
+            frame: The call of the computation in which the value is computed.
+            ins: The instruction that computes the value.
+            path: Shape index of the element in the value.
+        """
         self._begin()
         found: Node = finished(self._node(Place(frame, ins, path)))
         return found
@@ -371,9 +395,13 @@ class Slices:
         return found
 
     def given(self, machine: Machine, frame: Frame) -> list[Node]:
-        """Return the nodes of a loop's initial values: of its `keys`, then of its `outer` values.
+        """Return the nodes of a loop's initial values, each a scalar as arithmetic on inputs.
 
-        `frame` is the call that contains the loop.
+        The values are those of `machine.keys`, then those of `machine.outer`.
+
+        Args:
+            machine: The part of the loop that decides its trip count.
+            frame: The call of the computation that contains the loop.
         """
         self._begin()
         found: list[Node] = finished(self._given(machine, frame))
@@ -385,9 +413,11 @@ class Slices:
     # ---------------------------------------------------------------------------------- values
 
     def _node(self, place: Place) -> NodeGenerator:
-        """Return the node of a value, or of an element of it.
+        """Find the node, a scalar as arithmetic on inputs, of a value or of a part of it.
 
-        Data movement is followed to the op that computes the value.
+        Data movement is followed to the op that computes the value. The generator yields the
+        generators of other nodes that it needs, receives these nodes, and returns the node; see
+        `finished`.
         """
         trail: list[Place] = []
         node: Node | None = None
@@ -422,7 +452,12 @@ class Slices:
         return node
 
     def _computed(self, place: Place) -> NodeGenerator:
-        """Return the node of a value that an op computes, or the place whose node it shares."""
+        """Find the node, the scalar as arithmetic on inputs, of a value that an op computes.
+
+        The generator yields the generators of the operands' nodes and receives these nodes; see
+        `finished`. It returns the new node, or, for a conditional or loop that only forwards a
+        value, the `Place` of that value.
+        """
         frame, ins, path = place
         op = ins.op
         if isinstance(op, Case) and ins.calls:
@@ -453,9 +488,11 @@ class Slices:
         return Node(op.name, element, tuple(args), step, about=about)
 
     def _chosen(self, place: Place) -> NodeGenerator:
-        """Return the source of an element of a conditional's result.
+        """Find the node of an element of a conditional's result.
 
-        It is a place in the only possible branch, or else a node that chooses among all branches.
+        If only one branch is possible, the generator returns the `Place` of the value in that
+        branch. Otherwise it returns a node that chooses among the branches. It yields the
+        generators of the nodes that it needs; see `finished`.
         """
         frame, ins, path = place
         index = yield self._node(Place(frame, ins.operands[0], ()))
@@ -484,7 +521,12 @@ class Slices:
         return Node("choice", element, (index, *values), choose)
 
     def _loop_result(self, place: Place) -> NodeGenerator:
-        """Return the node of an element of a loop's result."""
+        """Find the node of an element of a loop's result.
+
+        If the loop carries the element unchanged, the generator returns the `Place` of its initial
+        value. Otherwise it returns a node that runs the loop. It yields the generators of the nodes
+        that it needs; see `finished`.
+        """
         frame, ins, path = place
         if len(ins.operands) > 1 and not path:
             return _unknown(ins, path)
@@ -523,7 +565,11 @@ class Slices:
         return model
 
     def _after(self, model: Model, key: Key) -> NodeGenerator:
-        """Return the node of the state element `key` after one iteration of a loop."""
+        """Find the node of a loop's state element after one iteration, from the state before.
+
+        `key` is the key of the element. The generator yields the generators of the nodes that it
+        needs and returns the node; see `finished`.
+        """
         number, path = key
         assert isinstance(number, int)
         whole = path if len(model.loop.operands) == 1 else (number, *path)
@@ -564,7 +610,10 @@ class Slices:
 
 
 def _initial(loop: Instruction, key: Key) -> tuple[Instruction, Path]:
-    """Return the initial value of a state element, or the outer value of such a key."""
+    """Return where a loop's state element starts from: an instruction and a shape index.
+
+    If `key` is that of an outer value that a region reads, return that value.
+    """
     what, path = key
     return (what if isinstance(what, Instruction) else loop.operands[what]), path
 
@@ -583,9 +632,10 @@ def branch_of(ins: Instruction, index: Value) -> int | None:
 
 
 def _moved(place: Place) -> Place | Node | None:
-    """Return the place that a data movement takes its value from, or the node of an input.
+    """Return where a value comes from if its op only moves data; `None` for any other op.
 
-    `None` for any other op.
+    The result is the place of the same value in an operand, caller or called computation. For a
+    parameter of a computation without a known caller it is a node, the input.
     """
     frame, ins, path = place
     op = ins.op
@@ -607,9 +657,10 @@ def _moved(place: Place) -> Place | Node | None:
 
 
 def _source(ins: Instruction, path: Path) -> tuple[Instruction, Path] | None:
-    """Return the operand that an op forwards, and the shape index in it.
+    """Return the operand that an op forwards at a shape index, and the shape index in it.
 
-    `None` if the op forwards none.
+    `None` if the op does not forward an operand there. `path` is the shape index in the op's
+    result.
     """
     op, operands = ins.op, ins.operands
     match op:

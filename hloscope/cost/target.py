@@ -113,9 +113,9 @@ def _mark_of_header(extras: dict[str, str]) -> _Mark | None:
 
 
 def _cpu_by_header(extras: dict[str, str]) -> _Mark | None:
-    """Return evidence of XLA:CPU if the header lets sharding propagate to parameters; else `None`.
+    """Return a mark of XLA:CPU if the header lets sharding propagate to parameters; else `None`.
 
-    Jaxlib 0.10.2 writes `false` for GPUs.
+    Jaxlib 0.10.2 writes `false` for GPUs. `extras` are the attributes of the header by name.
     """
     if extras.get(f"{_PROPAGATES}parameters", "").startswith("{true"):
         return _Mark(

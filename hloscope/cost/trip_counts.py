@@ -30,7 +30,10 @@ MOST_STEPS_IN_ALL: Final = 2_000_000
 MOST_STEPS_IN_DOUBT: Final = 20_000
 """Maximum number of ops evaluated after the first iteration in which the loop may have ended."""
 MOST_TURNS_LISTED: Final = 4_096
-"""Maximum number of iterations of one loop whose states are kept apart."""
+"""Maximum number of iterations of one loop whose states are listed one by one.
+
+With more, the values of all iterations are replaced by bounds.
+"""
 
 
 class TripCount(Struct, frozen=True):
@@ -84,10 +87,10 @@ class LoopRun(NamedTuple):
         reason: Why `low` and `high` differ, or why the loop does not end; empty if the count is
             exact.
         ends: `False` if the loop was proved not to end.
-        states: Values of the machine's `keys` at the beginning of each iteration; `None` if they
-            were not requested, or are too many.
-        last: Values of `keys` after the last iteration; `None` if they were not requested or are
-            unknown.
+        states: Values of the computed state elements, `Machine.keys`, at the beginning of each
+            iteration; `None` if they were not requested, or are too many.
+        last: Values of these elements after the last iteration; `None` if they were not requested
+            or are unknown.
     """
 
     low: int
@@ -99,15 +102,15 @@ class LoopRun(NamedTuple):
 
     @property
     def exact(self) -> int | None:
-        """Return the count if it is known, else `None`."""
+        """Return the number of iterations if it is known, else `None`."""
         return self.low if self.low == self.high else None
 
 
 class Loops:
-    """Evaluates the loops of one program, with a common budget of ops.
+    """Computes trip counts and final values of one program's loops, with a common budget of ops.
 
     Attributes:
-        slices: Nodes of the program's values.
+        slices: Creates the nodes of the program's values: scalars as arithmetic on inputs.
     """
 
     def __init__(self) -> None:
@@ -271,7 +274,11 @@ class _Closed:
         self._solve()
 
     def _slopes(self, outer: dict[Key, Value]) -> dict[Key, int]:
-        """Return the state elements that change by a constant per iteration, with that constant."""
+        """Return the state elements of a loop that change by a constant, with this constant.
+
+        The constant is added in every iteration; it is 0 for an element that does not change.
+        `outer` has the values from outside of the loop that its regions read.
+        """
         machine, tape = self._machine, self._machine.tape
         slopes: dict[Key, int] = {}
         for key, number in zip(machine.keys, tape.outputs[1:], strict=True):
@@ -291,7 +298,7 @@ class _Closed:
         return slopes
 
     def last(self, turns: int) -> tuple[Value, ...]:
-        """Return the state after `turns` iterations."""
+        """Return the values of the loop's state elements after `turns` iterations."""
         machine = self._machine
         found: list[Value] = []
         for key, element in zip(machine.keys, machine.elements, strict=True):
@@ -338,7 +345,11 @@ class _Closed:
             self.low = min(lows)
 
     def _other(self, node: Node) -> Node | None:
-        """Return the other operand of `and` or `or` if one operand is neutral; else `None`."""
+        """Return the operand that alone decides an `and` or `or`: the other one is neutral.
+
+        `None` for other ops, or if no operand is known to be neutral: true for `and`, false for
+        `or`.
+        """
         neutral = {"and": 1, "or": 0}.get(node.name)
         if neutral is not None:
             for one, other in (node.args, node.args[::-1]):
@@ -347,7 +358,10 @@ class _Closed:
         return None
 
     def _narrow(self, node: Node) -> Node:
-        """Return the counter that a conversion to a wider type reads; any other node unchanged."""
+        """Return the counter that a node converts to a wider type; any other node unchanged.
+
+        `node` is a scalar as arithmetic on the loop's state.
+        """
         if node in self._values or node.name != "convert":
             return node
         (inner,) = node.args
@@ -361,9 +375,13 @@ class _Closed:
         return inner if least <= low and high <= most else node
 
     def _part(self, node: Node, wanted: bool) -> tuple[int | None, int | None] | None:
-        """Return the earliest and latest iteration in which a condition may first not be `wanted`.
+        """Return the earliest and the latest iteration in which a condition may first change.
 
         `None` in the pair means never. The result is `None` if there is no closed form.
+
+        Args:
+            node: The condition, or a part of it: a boolean.
+            wanted: The condition's value until it changes.
         """
         value = self._values.get(node)
         if isinstance(value, int):
@@ -407,7 +425,7 @@ class _Closed:
 
 
 _SWAPPED: Final = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
-"""Direction of a comparison with the operands exchanged."""
+"""For each direction of a comparison, the direction with the two operands exchanged."""
 _OPPOSITE: Final = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT", "EQ": "NE", "NE": "EQ"}
 
 
@@ -426,9 +444,11 @@ def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
 
 
 def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _Line]:
-    """Return all nodes with a value that is known, a span, or linear in the iteration number.
+    """Return the nodes whose value is known, a span, or linear in the iteration number.
 
-    `given` has such values of the inputs.
+    Args:
+        tape: The nodes, each a scalar as arithmetic on inputs.
+        given: Such a value for each input.
     """
     found: dict[Node, Value | _Line] = {}
     for node in tape.nodes:
@@ -447,9 +467,11 @@ def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _L
 
 
 def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
-    """Return an op's result on numbers and linear functions, if it is linear; else `None`.
+    """Return an op's result as a linear function of the iteration; `None` if it is not linear.
 
-    `args` are the values of the node's operands.
+    Args:
+        node: The op: a scalar as arithmetic on other nodes.
+        args: Values of its operands: numbers, spans, or linear functions of the iteration.
     """
     element = node.element
     if element is None or element.kind not in ("signed", "unsigned"):
@@ -478,7 +500,14 @@ def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
 
 
 def _first_false(line: _Line, direction: str, limit: int, element: ElementType) -> int | None:
-    """Return the first iteration in which `line direction limit` is false; `None` for never."""
+    """Return the first iteration in which a comparison is false; `None` if it is never false.
+
+    Args:
+        line: Left side of the comparison, linear in the iteration.
+        direction: HLO's name of the comparison, such as `LT`.
+        limit: Right side of the comparison.
+        element: Element type of the left side.
+    """
     low, high = limits_of(element)
     size = high - low + 1
     if not low <= limit <= high:  # of a wider type: all values lie on one side of it

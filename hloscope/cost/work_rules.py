@@ -236,9 +236,15 @@ def _times(called: tuple[Work, ...], runs: int) -> Work:
 
 
 def _hits(window: Window, base: Instruction, out: Instruction) -> tuple[int, bool]:
-    """Count the pairs of output position and window tap that lie on an element of the base.
+    """Count the pairs of output position and window tap that read an element of the base.
 
-    The second result states whether every position has such a tap.
+    Taps on padding, and on holes between dilated elements, do not count. The second result states
+    whether every output position certainly has a tap that counts.
+
+    Args:
+        window: The window.
+        base: The value that the window slides over.
+        out: The value with one element for each window position.
     """
     bases, outs = leaf_types(base.type)[0], leaf_types(out.type)[0]
     if not isinstance(bases, TensorType) or not isinstance(outs, TensorType):
@@ -253,10 +259,16 @@ def _hits(window: Window, base: Instruction, out: Instruction) -> tuple[int, boo
 
 
 def _hits_everywhere(window: Window, d: int, size: int, positions: int) -> bool:
-    """Does every output position along dimension `d` certainly have a tap on an element?
+    """Does every output position along a dimension certainly have a tap on an element?
 
     The test is sufficient: the first window ends after the beginning, the last one begins before
     the end, and the taps cannot step over the base.
+
+    Args:
+        window: The window.
+        d: The dimension.
+        size: Size of the base array along it.
+        positions: Number of output positions along it.
     """
     low, step = window.padding[d][0], window.window_dilations[d]
     last = (positions - 1) * window.strides[d] - low

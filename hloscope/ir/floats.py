@@ -182,6 +182,10 @@ def format_float(bits: int, name: str) -> str:
     many digits as identify every number of the format.  Infinities, NaNs and texts that would look
     like an integer are printed as bits.
 
+    Args:
+        bits: The number's bits as an integer.
+        name: Name of the format in `FORMATS`.
+
     >>> format_float(0x3F800000, "f32"), format_float(0x3F666666, "f32")
     ('1.000000e+00', '0.899999976')
     >>> format_float(0x4996B438, "f32"), format_float(0x7FC0, "bf16")

@@ -202,7 +202,7 @@ class Computation:
 
     @property
     def is_read(self) -> bool:
-        """Return whether the instructions of this computation have been parsed from its text."""
+        """Have the instructions of this computation been parsed from its text already?"""
         return isinstance(self._body, Body)
 
     @property
@@ -374,7 +374,7 @@ def captures(computation: Computation) -> tuple[Instruction, ...]:
 
 T = TypeVar("T")
 WIDE: Final = 256
-"""Number of operands above which `of_last` keeps a result."""
+"""Number of operands above which `of_last` stores the result for an instruction."""
 
 
 class of_last(Generic[T]):  # noqa: N801  # a decorator

@@ -129,7 +129,12 @@ class Op(Struct, metaclass=OpClass, frozen=True):
             raise IncompatibleTypesError(found, results, self.broken_rule(found, results))
 
     def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
-        """Return the label of the constraint that incompatible declared types break."""
+        """Return the label of the constraint that incompatible declared types break.
+
+        Args:
+            inferred: Inferred types of the results.
+            declared: Declared types of the results.
+        """
         return self.result_rule
 
 
@@ -167,7 +172,7 @@ class ByOp(Generic[T]):
         self._known: dict[type[Op], T] = {}
 
     def add(self, *classes: type[Op]) -> Callable[[T], T]:
-        """Return a decorator that enters what it decorates, such as a rule, for these classes."""
+        """Return a decorator that enters the decorated object, such as a rule, for op classes."""
 
         def register(what: T) -> T:
             self._known.update(dict.fromkeys(classes, what))
@@ -215,9 +220,10 @@ _LOCK: Final = shared_lock()
 
 
 def called_value(value: Instruction, call: Instruction, first: int = 0) -> CalledValue:
-    """Return `value` of a called computation as `call` computes it.
+    """Return `value` of a called computation as the instruction `call` computes it.
 
-    Equal arguments give the same object.
+    Equal arguments give the same object. `first` is the number of the operand that is the
+    computation's first parameter; it distinguishes branches.
 
     >>> from hloscope.ir import TupleType
     >>> from hloscope.ops import Parameter

@@ -78,7 +78,7 @@ class TileUse(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Return the bytes that the tiles transfer beyond `needed`; never negative."""
+        """Return the bytes that tiles transfer beyond those of contiguous tiles; never negative."""
         return max(self.moved - self.needed, 0)
 
 
@@ -113,7 +113,7 @@ def tile_use(
 def operand_tile(
     access: Access, tile: Sequence[int], type: TensorType, device: Device
 ) -> TileUse | None:
-    """Return the tile of an operand that an output's first tile reads.
+    """Return how the tile of an operand that an output's first tile reads uses memory transactions.
 
     `None` if the elements read are not a box with constant strides.
 
@@ -380,6 +380,7 @@ def _linear(shared: SharedAccess) -> IndexingMap:
 
 
 def _point(dimension: int, value: int) -> tuple[Expr, Interval]:
+    """Return the constraint that dimension `dimension` of a map has the given value."""
     return Dim(dimension), Interval(value, value)
 
 
@@ -499,7 +500,7 @@ class ArrayUse(Struct, frozen=True):
     def emitted_traffic(self) -> Traffic | None:
         """Return the traffic of the accesses as XLA emits them, before LLVM merges any.
 
-        `None` if it is unknown or equals `traffic`.
+        `None` if it is unknown, or if LLVM's merging does not change the traffic.
         """
         if self.emitted is None:
             return None
@@ -553,7 +554,7 @@ class ArrayUse(Struct, frozen=True):
 
     @property
     def efficiency(self) -> float | None:
-        """Return needed over transferred sectors; for a tile, its utilisation.
+        """Return the needed sectors over the transferred sectors; for tiles, their utilisation.
 
         `None` if neither is known.
         """
@@ -608,7 +609,7 @@ class Coalescing(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Return the wasted bytes of all arrays: see `ArrayUse.wasted`."""
+        """Return the bytes transferred for all arrays that contiguous accesses would not need."""
         return sum([a.wasted for a in self.arrays])
 
     @property
@@ -619,5 +620,8 @@ class Coalescing(Struct, frozen=True):
 
     @property
     def lowest(self) -> float:
-        """Return the lowest efficiency of the arrays; 1 if none has a known efficiency."""
+        """Return the lowest ratio of needed to transferred sectors of an array.
+
+        The result is 1 if the ratio is unknown for all arrays.
+        """
         return min([a.efficiency for a in self.arrays if a.efficiency is not None], default=1.0)

@@ -62,7 +62,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
 
 
 def _is_choice(variable: RuntimeVariable) -> bool:
-    """Is the run-time variable a predicate that enables the map for one of its two values?"""
+    """Is the run-time variable a predicate, for one of whose two values the map applies?"""
     type = None if variable.origin is None else variable.origin.type
     is_predicate = isinstance(type, TensorType) and type.element.name == "pred"
     return is_predicate and variable.clamp is not None
@@ -91,6 +91,10 @@ def _unknown_address_bounds(requests: Requests, budget: int) -> tuple[Traffic, T
     """Return the best and the worst traffic of requests with unknown addresses.
 
     At best a request touches one sector, at worst each lane touches sectors of its own.
+
+    Args:
+        requests: The access.
+        budget: Maximum number of lanes to evaluate; of more lanes a sample is drawn.
     """
     lowest: dict[Var, int] = {Runtime(k): v.interval.lo for k, v in enumerate(requests.map.runtime)}
     found = Counter(requests, budget).count(lowest)
@@ -175,7 +179,7 @@ class _Groups:
         """Can run-time values give a group every alignment that is a multiple of `_step`?"""
 
     def extremes(self) -> tuple[Traffic, Traffic]:
-        """Return the traffic at the best and at the worst run-time values."""
+        """Return the traffic of the access at the best and at the worst run-time values."""
         # Groups without gaps have a closed form for all alignments. Otherwise each shift is tried,
         # and the shifts divide the budget between them.
         if (found := self._counted(self._budget, closed_form_only=True)) is not None:
@@ -223,7 +227,7 @@ class _Groups:
         return best.found(), worst.found()
 
     def _of_spans(self, spans: _Spans, size: int) -> _Blocks:
-        """Return the fewest and most blocks of groups without gaps, over all their alignments.
+        """Return the fewest and most blocks of lane groups without gaps, over all their alignments.
 
         Args:
             spans: Address ranges of the groups.
@@ -240,9 +244,14 @@ class _Groups:
         return _Blocks(fewest, most)
 
     def _of_each_alignment(self, counter: Counter, lanes: Lanes, groups: Ints) -> Sequence[_Blocks]:
-        """Return the fewest and most blocks of each group, over all run-time shifts.
+        """Return the fewest and most blocks of each group of lanes, over all run-time shifts.
 
-        The first result counts sectors, the second lines.
+        The first result counts sectors, the second cache lines.
+
+        Args:
+            counter: Numbers the blocks that the lanes touch.
+            lanes: Addresses and activity of the lanes.
+            groups: Group number of each lane, [requests, lanes].
         """
         found: list[_Blocks] = []
         for shift in self._shifts:
@@ -263,8 +272,8 @@ class _Groups:
         smaller than the number of lanes.
 
         Args:
-            at: Values of the free variables, one row for each request.
-            shape: Numbers of requests and lanes.
+            at: Values of the variables that enumerate requests, one row for each request.
+            shape: Number of requests, and number of lanes.
         """
         every: dict[Var, Ints] = dict(at)
         every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]

@@ -158,7 +158,7 @@ class Choice:
     # -------------------------------------------------------------------------------- figures
 
     def array(self, number: int) -> TensorType | None:
-        """Return the type of the first array of root `number`, counted from 0.
+        """Return the type of the first array that root `number` writes, counted from 0.
 
         `None` if its sizes are unknown.
         """
@@ -171,12 +171,15 @@ class Choice:
 
     @property
     def input_bits(self) -> int:
-        """Return the bits of the narrowest elements that are read; `NO_BITS` if nothing is read."""
+        """Return the bits of the narrowest elements that the fusion reads.
+
+        The result is `NO_BITS` if it reads nothing.
+        """
         return min([type.element.bits for type in self.fused.tensors], default=NO_BITS)
 
     @property
     def output_bits(self) -> int:
-        """Return the bits of the narrowest elements that are written; 8 if nothing is written."""
+        """Return the bits of the narrowest elements that the fusion writes; 8 if there are none."""
         types = [type for *_, type in self.fused.outputs(self.analysis)]
         return min([type.element.bits for type in types], default=8)
 
@@ -206,7 +209,7 @@ class Choice:
         return UNROLL
 
     def launch(self, elements: int, unroll: int) -> Launch:
-        """Return the launch of a loop over `elements` elements.
+        """Return the grid and the blocks of a loop kernel over `elements` elements.
 
         Each thread computes `unroll` of them.
         """
@@ -307,7 +310,9 @@ def _prevents_vectors(ins: Instruction) -> bool:
 
 
 WIDE: Final = 3
-"""Maximum number of operands of an op between a root and a transpose or concatenation."""
+"""Maximum number of operands of an op that lies between a root and its transpose or concatenation
+hero.
+"""
 
 
 def hero_of(root: Instruction, fused: Fused) -> Instruction:
@@ -336,9 +341,10 @@ def _is_concatenate(ins: Instruction) -> bool:
 
 
 def is_intermediate(ins: Instruction, most_operands: int) -> bool:
-    """Is the instruction element-wise, or a reshape or transpose that keeps the bytes in place?
+    """May the instruction lie between a root and its hero?
 
-    It must have at least one and at most `most_operands` operands.
+    It must be element-wise, or a reshape or transpose that leaves all elements at their addresses,
+    with at least one and at most `most_operands` operands.
     """
     if not 0 < len(ins.operands) <= most_operands:
         return False

@@ -134,7 +134,8 @@ class Memory:
         """Return one access by threads to elements of `bits` bits, with its traffic.
 
         Args:
-            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address.
+            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address, in
+                elements.
             bits: Bits of an element.
             launch: Blocks and threads.
             vector: Consecutive elements that a thread accesses at once.
@@ -335,9 +336,17 @@ class Memory:
         type: TensorType,
         uses: TileUses | None,
     ) -> TileUse | None:
-        """Return the tile use of an operand: of several tiles, the one with the lowest utilisation.
+        """Return the use of memory transactions by the tiles of one operand of a kernel.
 
-        `None` if it is unknown.
+        Of several tiles, the one with the lowest utilisation counts. `None` if the tiles are
+        unknown.
+
+        Args:
+            fused: Instructions of the kernel.
+            place: Numbers of the operand and of its array.
+            accesses: Accesses from elements of the outputs to the array.
+            type: Type of the array.
+            uses: Results by XLA's symbolic tiles, which are preferred; `None` without them.
         """
         if not is_array(type) or type.rank == 0 or self._verdicts_only:
             return None
@@ -438,7 +447,10 @@ def _loop(reading: Reading, access: Access) -> int:
 
 
 def _without_traffic(addresses: Iterable[Address]) -> Measured:
-    """Return the accesses with unknown traffic, for queries about XLA's verdicts only."""
+    """Return accesses whose traffic is not counted, for queries about XLA's verdicts only.
+
+    `addresses` are the accesses as XLA emits them.
+    """
     maps = dict.fromkeys([address.map for address in addresses])
     return Measured(tuple([Touch((map,), None, None) for map in maps]))
 

@@ -40,7 +40,10 @@ _Domains: TypeAlias = tuple[tuple[Constraint, ...], ...]
 
 
 class _Element(NamedTuple):
-    """An access of `width` consecutive elements, `offset` elements after the block's address."""
+    """An access of `width` consecutive elements, `offset` elements after its block's address.
+
+    The block is a `_Block`: accesses of one basic block with a common part of the address.
+    """
 
     offset: int
     width: int
@@ -105,9 +108,12 @@ def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False)
 
 
 def _without_repeated(blocks: dict[_Block, dict[_Element, Requests]]) -> None:
-    """Remove from `blocks` each load that repeats a load under a weaker condition.
+    """Remove each load of elements that another basic block also loads under a weaker condition.
 
     Source: LLVM's `GVN` and `EarlyCSE`, for loads of memory that the kernel does not write.
+
+    Args:
+        blocks: For each basic block, its loads with their requests; changed in place.
     """
     by_address: dict[tuple[object, ...], list[_Block]] = {}
     for block in blocks:
@@ -319,14 +325,14 @@ def _vectors(
 def _requests(
     block: _Block, vectors: Sequence[_Element], origins: Sequence[Requests]
 ) -> Iterator[Requests]:
-    """Yield the vectors of a block as requests.
+    """Yield the vectors of a basic block as requests; vectors at equal distances form a loop.
 
-    Vectors of one width at equal distances form a loop.
+    Only vectors of one width are joined to a loop.
 
     Args:
         block: The basic block.
-        vectors: Its vectors.
-        origins: The requests as emitted that the vectors come from.
+        vectors: The vectors that LLVM makes of its accesses.
+        origins: The requests as XLA emits them from which the vectors come.
     """
     originals = tuple(dict.fromkeys([map for one in origins for map in one.originals]))
     for width in sorted({v.width for v in vectors}, reverse=True):
@@ -342,7 +348,7 @@ def _requests(
 
 
 def _progressions(offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield start, step and length of maximal arithmetic progressions of sorted numbers.
+    """Yield maximal arithmetic progressions of sorted numbers: start, step and length of each.
 
     >>> [*_progressions([0, 4, 8, 9, 20])]
     [(0, 4, 3), (9, 11, 2)]
@@ -374,9 +380,9 @@ def apart(one: Requests, widths: Sequence[int]) -> list[Requests]:
 
 
 def in_words(one: Requests, word: int) -> Requests:
-    """Return an access of elements as an access of the words that contain them.
+    """Return an access of elements as an access of the memory words that contain the elements.
 
-    A word has `word` bits, a multiple of the element's bits.
+    `word` is the number of bits of a word, a multiple of the element's bits.
     """
     address = floordiv(one.address, word // one.bits)
     map = one.map.with_(results=[address]).simplify(replace_points=False)

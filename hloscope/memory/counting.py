@@ -30,7 +30,7 @@ from hloscope.support.devices import LINE, SECTOR
 BUDGET: Final = 1 << 20
 """Maximum number of lanes to evaluate; above it a sample of the requests is drawn."""
 SAMPLE: Final = 2
-"""A sample evaluates `budget / SAMPLE` lanes."""
+"""Divisor of the budget for a sample: it evaluates `budget / SAMPLE` lanes."""
 CHUNK: Final = 1 << 13
 """Number of requests that are evaluated in one numpy call."""
 FEW: Final = 32
@@ -108,7 +108,10 @@ class Figures(NamedTuple):
 
 
 class _Example(NamedTuple):
-    """One request: the values of its free variables, and the address and activity of each lane."""
+    """One request: values of the variables that enumerate requests, and each lane's state.
+
+    The state of a lane is its address in elements, and whether it is active.
+    """
 
     at: Mapping[Var, int]
     addresses: Sequence[int]
@@ -181,6 +184,10 @@ class Counter:
         return index[::-1]
 
     def _at_places(self, places: list[Ints]) -> tuple[dict[Var, Ints], Ints]:
+        """Return values of the free variables, and the number of requests that each represents.
+
+        `places` has, for each free variable, positions among its representative values.
+        """
         at: dict[Var, Ints] = {}
         weights = np.ones(len(places[0]), dtype=self._weight)
         for (x, _), values, place in zip(self._free, self._values, places, strict=True):
@@ -213,7 +220,7 @@ class Counter:
         `_distinguishing_terms` checks that no term has both the lane and another variable.
 
         Args:
-            at: Values of the free variables, one for each request.
+            at: Values of the variables that enumerate requests, one for each request.
             weights: Number of requests that each one represents.
             given: Values of run-time variables.
         """
@@ -258,7 +265,7 @@ class Counter:
         return from_terms(rest, 0), conditions
 
     def _runtime_values(self, given: Mapping[Var, int]) -> dict[Var, Ints]:
-        """Return the value of each run-time variable of the access: as given, or the lowest."""
+        """Return each run-time variable's value: that in `given`, or its lowest one."""
         return {
             Runtime(k): np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
             for k, v in enumerate(self._requests.map.runtime)
@@ -271,7 +278,7 @@ class Counter:
         In memory the arrays are transposed, so that reductions over lanes run along long rows.
 
         Args:
-            at: Values of the free variables, one for each request.
+            at: Values of the variables that enumerate requests, one for each request.
             given: Values of run-time variables.
         """
         map = self._requests.map
@@ -299,7 +306,7 @@ class Counter:
         """Return the lanes of the requests at these values of the variables.
 
         Args:
-            at: Values of the free variables, one for each request.
+            at: Values of the variables that enumerate requests, one for each request.
             given: Values of run-time variables.
         """
         addresses, active = self._addresses(at, given)
@@ -343,7 +350,7 @@ class Counter:
         """Count sectors, lines and bytes of some requests, and add them to the totals.
 
         Args:
-            at: Values of the free variables, one for each request.
+            at: Values of the variables that enumerate requests, one for each request.
             weights: Number of requests that each one represents.
             lanes: Addresses and activity of their lanes.
         """
@@ -368,7 +375,7 @@ class Counter:
         One request for each number of sectors is kept as an example.
 
         Args:
-            at: Values of the free variables.
+            at: Values of the variables that enumerate requests, one for each request.
             weights: Number of requests that each represents.
             figures: Sectors, lines and bytes of each.
             addresses: Function from the number of a request to the addresses of its lanes.

@@ -49,7 +49,10 @@ EMITTERS: Final[dict[str, Callable[[Choice], Kernel | None]]] = {
     "concatenate": concatenate,
     "loop": loop,
 }
-"""Emitters by the names that `Choice.emitter` gives; `None` of one means that the loop is taken."""
+"""Functions that build a kernel, by the emitter's name that `Choice.emitter` returns.
+
+If a function returns `None`, the loop emitter builds the kernel.
+"""
 _NO_THREADS: Final = {
     LIBRARY: "`{0}` is run by {1}: nothing is known of its threads",
     COLLECTIVE: "`{0}` is a collective, run by {1}: nothing is known of its threads",
@@ -61,7 +64,10 @@ _NO_THREADS: Final = {
     SCALAR: "`{0}` writes the number of the device: no kernel, so no threads",
     TRITON: "`{0}` is a kernel of Triton without a fusion: nothing is known of its threads",
 }
-"""For each maker of kernels, the text of the error that there is no thread map."""
+"""Message of the error that a kernel has no thread map, by the maker of the kernel.
+
+`{0}` is the name of the instruction, `{1}` that of the library, op or call target.
+"""
 
 
 def kernel_of(choice: Choice) -> Kernel:
@@ -161,7 +167,7 @@ class KernelKeys:
 
 
 class ModelledKernel(NamedTuple):
-    """A modelled kernel, with its instructions and the facts that chose its emitter."""
+    """The model of a kernel, with the instructions that it computes and what chose its emitter."""
 
     fused: Fused
     choice: Choice
@@ -207,7 +213,7 @@ def _follows_from_types(ins: Instruction) -> bool:
 
 
 def _are_shared(op: type[Op]) -> bool:
-    """Do the indexing rules of an op use only the op, its types and its called computations?"""
+    """Do an op's indexing rules use nothing but the op, its types and its called computations?"""
     entries = [lookup(direction, op) for direction in Direction]
     return all(entry is not None and entry.is_shared for entry in entries)
 

@@ -24,7 +24,10 @@ Edge = dict[tuple[int, int], Accesses]
 
 
 InstructionReads: TypeAlias = Callable[[Instruction, int], Iterable[Flow]]
-"""Function from an instruction and a leaf of its value to the leaf's accesses of operands."""
+"""Function that returns the accesses of operands by one array of an instruction's result.
+
+Its arguments are the instruction and the number of the array.
+"""
 
 
 class Fused:
@@ -58,7 +61,7 @@ class Fused:
 
     @classmethod
     def of_instruction(cls, ins: Instruction) -> Fused:
-        """Return a fusion's instructions; any other instruction is treated as if fused alone."""
+        """Return the instructions of a fusion, or any other instruction as a kernel of its own."""
         if isinstance(ins.op, Fusion) and len(ins.calls) == 1:
             return cls.of_computation(ins.calls[0], ins)
         return cls(ins.name, (ins,), ins.operands, ins, ins)
@@ -187,14 +190,14 @@ class Fused:
     def _arrays_at_edge(
         self, analysis: Analysis, found: Mapping[Instruction, Mapping[int, T]]
     ) -> Iterator[tuple[tuple[int, int], T]]:
-        """Yield (operand number, tensor number) of each input array in `found`, and its entry.
+        """Yield, for each input array of the kernel in `found`, its numbers and its entry.
 
-        Only the entries of `found` are visited, since an output may read one of thousands of
-        operands.
+        The numbers are those of the operand and of the tensor in it. Only the entries of `found`
+        are visited, since an output may read one of thousands of operands.
 
         Args:
             analysis: Indexing analysis of the program.
-            found: Result by value and leaf.
+            found: For each value, entries by number of the tensor in it.
         """
         handed_in = [source for source in found if source in self._number]
         for source in sorted(handed_in, key=self._number.__getitem__):
@@ -241,9 +244,9 @@ MOST_LOADS: Final = 64
 """Maximum number of loads of one value that stay separate; beyond it `loads_of` gives up."""
 
 Load: TypeAlias = tuple[Access, ...]
-"""The accesses of one load; interned, so that identity is equality."""
+"""The accesses of one load instruction; equal accesses are one object, so `is` compares them."""
 Loads: TypeAlias = dict[frozenset[int], Load]
-"""Loads of one leaf, by the set of identities of their accesses."""
+"""Distinct loads of one array of a value, by the set of the `id`s of a load's accesses."""
 
 
 def loads_of(
@@ -274,7 +277,10 @@ def loads_of(
     heap: list[tuple[int, Instruction]] = []
 
     def add(ins: Instruction, leaf: int, load: Load) -> bool:
-        """Add a load of a leaf; return `False` if the leaf then has more than `MOST_LOADS`."""
+        """Record that the load `load` needs array `leaf` of the value of `ins`.
+
+        Return `False` if the array then has more than `MOST_LOADS` different loads.
+        """
         if ins not in found and (at := position(ins)) is not None:
             # Last definitions first: when a value is taken from the heap, all of its users inside
             # have been handled, so its loads are complete.

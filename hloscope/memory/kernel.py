@@ -251,7 +251,7 @@ def loop_variable(number: int) -> Range:
 
 
 MOST_BEHIND: Final = 1 << 40
-"""Upper bound of dimension variables for unchecked loads; no thread's index reaches it."""
+"""Largest index of an array in loads without bounds checks; no thread's index reaches it."""
 
 
 class Part(NamedTuple):
@@ -382,7 +382,7 @@ class Addresses:
 
 
 def _unchecked(access: Access) -> Access:
-    """Return the access without upper bounds of its dimensions, for loads without bounds checks."""
+    """Return the access for indices beyond its array, for loads without bounds checks."""
     if access.map is None:
         return access
     dims = [Variable(Interval(0, MOST_BEHIND), v.name) for v in access.map.dims]

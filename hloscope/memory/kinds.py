@@ -121,7 +121,10 @@ class KernelKind(Struct, frozen=True):
 
     @property
     def is_kernel(self) -> bool:
-        """Does the instruction run as a kernel, copy or transfer of its own?"""
+        """Does the instruction itself run as a kernel, copy or transfer?
+
+        Instructions that only call computations, or that run nothing, do not.
+        """
         return self.maker not in (NONE, CALLS)
 
     @property
@@ -213,7 +216,7 @@ _BY_OP: Final = {op: (maker, name) for maker, name, ops in _ROWS for op in ops}
 _WORKSPACE: Final = pattern(r"__(?:cublas|cudnn|cub)\$.*")
 """Library calls whose last result is scratch memory if it is an array of bytes."""
 _SCRATCH: Final = "__nop"
-"""Target of the call that stands for the workspace of a cuDNN fusion."""
+"""Call target of the custom call that represents the workspace of a cuDNN fusion."""
 
 
 def kind_of(ins: Instruction) -> KernelKind:

@@ -37,7 +37,10 @@ NOT_ALIGNED: Final = "{} × {}: the alignment of `{}` is not provable, LLVM's se
 CHOSEN: Final = "a select chooses by it: LLVM loads four predicates in parts"
 EXPANDED: Final = "LLVM expands the atomic: the old element is loaded first"
 Loads: TypeAlias = Callable[[], Sequence[Sequence[Address]] | None]
-"""Function that returns the accesses of each load; `None` if loads cannot be separated."""
+"""Function that returns the accesses to an array, grouped by load instruction.
+
+It returns `None` if the loads cannot be separated.
+"""
 
 
 class Measured(Struct, frozen=True):
@@ -61,7 +64,7 @@ class Measured(Struct, frozen=True):
 def together(parts: Sequence[Measured]) -> Measured:
     """Return the accesses that several loops make to one array as one result.
 
-    Their traffic adds up.
+    `parts` are the accesses in each loop. Their traffic adds up.
     """
     if len(parts) == 1:
         return parts[0]
@@ -92,7 +95,8 @@ class Levels:
         """Return one access by threads to elements of `bits` bits, with its traffic.
 
         Args:
-            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address.
+            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address, in
+                elements.
             bits: Bits of an element.
             launch: Blocks and threads.
             vector: Consecutive elements that a thread accesses at once.
@@ -113,8 +117,9 @@ class Levels:
             addresses: The accesses by which the threads load it.
             type: Type of the array.
             kernel: The kernel of the threads.
-            loads: Returns the accesses grouped by load; called if several may be one load.
-            predicate: Widths of the loads into which LLVM splits a load of four predicates.
+            loads: Returns the accesses grouped by load; called if several accesses may be one load.
+            predicate: Widths in bytes of the loads into which LLVM splits a load of four
+                predicates; empty if it does not.
         """
         by_map = {a.map: a for a in addresses}
         every = self._emitted(by_map, by_map, type, kernel)
@@ -148,9 +153,13 @@ class Levels:
     def written(
         self, addresses: Sequence[Address], type: TensorType, kernel: Kernel, stores: Stores
     ) -> Measured:
-        """Return the stores to an array, with their traffic.
+        """Return the stores to an array, with their traffic. Each address is a separate store.
 
-        Each address is a separate store.
+        Args:
+            addresses: The accesses by which threads store.
+            type: Type of the array.
+            kernel: The kernel of the threads.
+            stores: How the elements are stored: ordinary stores, atomics or compare-and-swap loops.
         """
         by_map = {a.map: a for a in addresses}
         found = self._emitted(by_map, by_map, type, kernel)
@@ -227,10 +236,10 @@ class Levels:
         type: TensorType,
         kernel: Kernel,
     ) -> tuple[list[Requests], list[Requests], list[Requests]]:
-        """Group the accesses by whether LLVM keeps their vectors.
+        """Group accesses by whether LLVM keeps their vectors, as far as it proves alignment.
 
-        The lists have the accesses that stay vectors, that LLVM splits into elements, and that it
-        may split.
+        The three lists have the accesses that stay vectors, that LLVM splits into elements, and
+        that it may split.
 
         Args:
             found: Requests of the accesses as XLA emits them.
@@ -254,7 +263,14 @@ class Levels:
     def _old_element_loads(
         self, stores: Stores, requests: Sequence[Requests], type: TensorType, kernel: Kernel
     ) -> Measured:
-        """Return the loads of old elements that LLVM adds for atomic updates; XLA emits none."""
+        """Return the loads of old elements that LLVM adds for atomic updates; XLA emits none.
+
+        Args:
+            stores: How the elements are stored.
+            requests: The requests that load the old elements.
+            type: Type of the array.
+            kernel: The kernel of the threads.
+        """
         last = requests
         if stores.is_apart:
             last = self._stored_apart(requests, stores, type, kernel)
@@ -265,9 +281,15 @@ class Levels:
     def _stored_apart(
         self, requests: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
     ) -> list[Requests]:
-        """Return the accesses split into single elements.
+        """Return the requests of stores after each vector is split into stores of one element.
 
-        Elements narrower than `stores.word` become accesses of whole words.
+        If elements are narrower than `stores.word`, the stores are those of whole words.
+
+        Args:
+            requests: The stores as XLA emits them.
+            stores: How the elements are stored.
+            type: Type of the array.
+            kernel: The kernel of the threads.
         """
         apart = self._elements(requests, type, kernel)
         is_word = stores.word > storage_bits(type)

@@ -77,9 +77,9 @@ class Values(Struct, frozen=True):
         return sum([(run.stop - run.start) * run.weight for run in self.runs])
 
     def at(self, places: Ints) -> tuple[Ints, Ints]:
-        """Return the values at positions of all runs in sequence, and their weights.
+        """Return representative values, and how many values of the variable each represents.
 
-        `places` are the positions, counted from 0.
+        `places` are positions among the representative values of all runs, counted from 0.
 
         >>> import numpy as np
         >>> values, weights = Values((Run(0, 4, 10), Run(40, 42, 1))).at(np.array([3, 5]))
@@ -99,7 +99,9 @@ class Values(Struct, frozen=True):
         return start + inside // weights
 
     def _located(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return for each position its run's first value, its offset there, and the weight.
+        """Return for each position the first value of its run, the offset there, and the weight.
+
+        A weight is the number of values that a representative value stands for.
 
         Args:
             sizes: Number of positions of each run.
@@ -239,6 +241,15 @@ In the first it holds for all values, in the second it may hold for some.
 
 
 def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -> _Spans:
+    """Return the repetitions in which a constraint certainly holds, and those in which it may hold.
+
+    Args:
+        constraint: The constraint, periodic in `x`.
+        x: The variable.
+        length: Number of values of `x` in one repetition, a multiple of the constraint's period.
+        block: Values of all variables in repetition 0.
+        full: Number of repetitions.
+    """
     e, wanted = constraint
     found = period(e, x)
     assert found is not None
@@ -258,10 +269,12 @@ def _within(steps: tuple[int, int], full: int) -> tuple[int, int]:
 
 
 def _is_inside(spans: _Spans, k: int) -> bool:
+    """Does the constraint hold for all values in repetition `k`?"""
     return spans[0][0] <= k < spans[0][1]
 
 
 def _is_outside(spans: _Spans, k: int) -> bool:
+    """Does the constraint hold for no value in repetition `k`?"""
     return not spans[1][0] <= k < spans[1][1]
 
 

@@ -52,7 +52,7 @@ MOST_STEPS: Final = 1 << 10
 With more steps, all of them count as executed.
 """
 Place: TypeAlias = tuple[int, int]
-"""Number of a kernel's operand, and number of the array in it."""
+"""Number of a kernel's operand, and number of the array in it, both counted from 0."""
 
 
 class Reads:
@@ -84,7 +84,14 @@ class Reads:
         return [*found, *self.old(place)]
 
     def old(self, place: Place) -> list[tuple[Reading, Access]]:
-        """Return the loads of an array's old elements that LLVM adds before a store."""
+        """Return the loads of an input array's old elements that LLVM adds before a store.
+
+        LLVM expands an atomic update to such a load and a store. Each load is a `Reading`, whose
+        value needs elements of the array, and the access from that value to the array.
+
+        Args:
+            place: Number of the kernel's operand, and number of the array in it.
+        """
         return [
             (reading, access)
             for reading in self._kernel.readings
@@ -93,20 +100,34 @@ class Reads:
         ]
 
     def loads(self, place: Place) -> list[tuple[Reading, Load]] | None:
-        """Return the accesses of the array `place` by load; `None` if loads cannot be separated."""
+        """Return the loads of an input array, each with its own accesses.
+
+        In each pair, the value of the `Reading` needs elements of the array, and one load
+        instruction fetches them by the accesses in `Load`. `None` if it is unknown which accesses
+        belong to one load instruction.
+
+        Args:
+            place: Number of the kernel's operand, and number of the array in it.
+        """
         return None if self._loads is None else self._loads.get(place, [])
 
     def predicate(self, place: Place) -> tuple[int, ...]:
-        """Return the widths in bytes into which LLVM splits a load of four predicates from `place`.
+        """Return the widths in bytes of the loads into which LLVM splits one of four predicates.
 
-        The tuple is empty if LLVM does not split it.
+        The tuple is empty if LLVM does not split such loads of the array.
+
+        Args:
+            place: Number of the kernel's operand, and number of the array in it.
         """
         if self._selects is None:
             return ()
         return self._selects.predicates.get(self._fused.edge[place[0]], ())
 
     def _of_roots(self) -> tuple[Reading, ...]:
-        """Return a load of every written element, for kernels without a thread model."""
+        """Return a `Reading` of each written array that needs every element of the array.
+
+        They replace `kernel.readings` for kernels whose threads are not modelled.
+        """
         return tuple(
             [
                 Reading(root, leaf, IndexingMap.identity(type.shape))
@@ -116,9 +137,10 @@ class Reads:
         )
 
     def _register_values(self, reading: Reading) -> frozenset[Instruction]:
-        """Return the values whose operands are not loaded, because a hero left them in registers.
+        """Return the instructions at which the loads of `reading` end, before the kernel's inputs.
 
-        They may also be in shared memory. Empty for loads of a hero's own operands.
+        They are the heroes of an emitter other than the loop, whose results are already in
+        registers or shared memory. The set is empty if `reading` loads an operand of a hero.
         """
         return frozenset() if reading.is_hero else self._from_heroes
 
@@ -173,9 +195,10 @@ class Reads:
         return found
 
     def _within_masks(self, reading: Reading) -> dict[Place, Reading | None]:
-        """Return, for each array read under a mask, `reading` in the steps that the mask allows.
+        """Return, for each masked input array, `reading` in the steps in which the mask may hold.
 
-        An entry is `reading` with fewer loop steps, or `None` if the mask allows none.
+        Keys are (number of the operand, number of the array in it). The entry is `None` if the mask
+        holds in no step of the thread's loops.
         """
         if self._selects is None or not self._selects.masks:
             return {}
@@ -234,7 +257,12 @@ def _without_masked_steps(reading: Reading, accesses: Iterable[Access]) -> Readi
 
 
 def _may_hold(map: IndexingMap, step: tuple[int, ...]) -> bool:
-    """Can the constraints of a map hold for a thread at these values of its first loops?"""
+    """Can the constraints of a map hold for a thread in one step of its loops?
+
+    Args:
+        map: Map from threads and loops to elements.
+        step: Values of the first loops, outermost first; the other loops may have any value.
+    """
     box: Box = {**map.box, **{Range(k): Interval.point(value) for k, value in enumerate(step)}}
     return not any((bounds(e, box) & interval).is_empty for e, interval in map.constraints)
 
@@ -317,7 +345,7 @@ class Selects:
         return found
 
     def _leaves(self, predicate: Instruction) -> list[Instruction]:
-        """Return the values from which logic and data-movement ops compute a predicate."""
+        """Return the values from which a predicate is computed by logic and data-movement ops."""
         found: dict[Instruction, None] = {}
         todo = [predicate]
         while todo:
@@ -330,12 +358,13 @@ class Selects:
         return [*found]
 
     def reads(self, *, with_masks: bool = False) -> ReadsOf:
-        """Return a function from an instruction and a leaf to the leaf's accesses of operands.
+        """Return a function that yields an instruction's accesses of its operands.
 
-        Accesses through a select are restricted to the lanes that choose the operand.
+        Its arguments are the instruction and the number of an array in its result. The accesses
+        through a select are restricted to the elements for which the select chooses the operand.
 
         Args:
-            with_masks: Also restrict the lanes by masks.
+            with_masks: Restrict also the selects in `masks`, and not only those in `between_loads`.
         """
         chosen: dict[Instruction, Condition | None] = dict(self.between_loads)
         if with_masks:
@@ -368,7 +397,10 @@ class Selects:
     # --------------------------------------------------------------------- values of indices
 
     def _condition(self, value: Instruction) -> Condition | None:
-        """Return the index condition under which a predicate holds; `None` if data decides."""
+        """Return the condition on indices under which a predicate holds; `None` if data decides.
+
+        `value` is the predicate: a comparison of indices, an `and` of such, or a moved one.
+        """
         if value not in self._inside:
             return None
         if isinstance(value.op, Compare) and len(value.operands) == 2:
@@ -399,7 +431,7 @@ class Selects:
         return None
 
     def _integer(self, value: Instruction) -> Expr | None:
-        """Return an integer value as an expression in its index; `None` if data decides it."""
+        """Return an integer value as an expression in the element's index; `None` if it is data."""
         type = array_of(value)
         if (
             value not in self._inside
@@ -467,6 +499,7 @@ def _accesses_through_select(flow: Flow, select: Instruction, condition: Conditi
 
 
 def _limited(map: IndexingMap, condition: Condition) -> IndexingMap:
+    """Return the map with the constraints of `condition` added, simplified."""
     return map.with_(constraints=[*map.constraints, *condition]).simplify()
 
 
@@ -485,6 +518,7 @@ def _opposite(constraint: Constraint) -> list[Constraint]:
 
 
 def _without_constant(e: Expr, limits: Interval) -> Constraint:
+    """Move the constant term of `e in limits` into the limits; return the constraint."""
     const = as_sum(e)[1]
     lo = limits.lo if limits.lo == -LARGEST else limits.lo - const
     hi = limits.hi if limits.hi == LARGEST else limits.hi - const

@@ -84,7 +84,10 @@ class Requests(Struct, frozen=True):
 
     @property
     def domains(self) -> tuple[tuple[Constraint, ...], ...]:
-        """Return the domains: a lane is active if all constraints of one of them hold."""
+        """Return the conditions of active lanes: one domain must hold.
+
+        A domain holds if all of its constraints hold.
+        """
         return (tuple(self.map.constraints), *self.others)
 
     @property
@@ -259,9 +262,9 @@ def _base(address: Expr, x: Var) -> Expr | None:
 
 
 def _without_implied(map: IndexingMap, x: Var) -> IndexingMap:
-    """Return the map without redundant constraints that cut a vector of `x`.
+    """Return the map without redundant constraints that cut vectors along loop variable `x`.
 
-    isl proves that they are redundant.
+    isl proves that they are redundant. If it fails for such a constraint, the search ends there.
     """
     for constraint in map.constraints:
         if _cuts_between(constraint, x, 2) or map.runtime:
@@ -274,6 +277,7 @@ def _without_implied(map: IndexingMap, x: Var) -> IndexingMap:
 
 
 def _is_read_elsewhere(map: IndexingMap, x: Var) -> bool:
+    """Does a run-time value of the map depend on `x`, so that `x` selects which element is read?"""
     return any(x in variables(*v.arguments) for v in map.runtime)
 
 
@@ -424,7 +428,7 @@ class Traffic(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Return the bytes transferred beyond the needed sectors."""
+        """Return the bytes transferred in excess of those that contiguous accesses would need."""
         return max(self.sectors - self.needed, 0) * SECTOR
 
     @property

@@ -51,7 +51,10 @@ class StatedKernels:
             _ = dump.thunks, dump.buffers
 
     def launch(self, ins: Instruction) -> Launch | None:
-        """Return the launch that the folder states; `None` if it states none or several."""
+        """Return the launch that the folder states for an instruction's kernel.
+
+        `None` if it states none or several.
+        """
         stated = None if self.other_target else self.dump.launch(ins.name)
         return None if stated is None else _launch(stated)
 
@@ -118,10 +121,15 @@ class StatedKernels:
     def _as_compiled(
         self, ins: Instruction, model: Coalescing, launch: Launch
     ) -> tuple[Coalescing, str]:
-        """Return the result with the accesses in a Triton kernel's code, and a note about them.
+        """Return a kernel's result with the accesses in its Triton code, and a note about them.
 
         If the folder lacks the code, or it cannot be used, the model's result is returned
         unchanged, and the note is the reason.
+
+        Args:
+            ins: The instruction of the kernel.
+            model: The result by the model.
+            launch: Blocks and threads of the kernel.
         """
         try:
             code = self.dump.triton(ins.name)

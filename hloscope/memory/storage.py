@@ -98,15 +98,24 @@ Smaller dimensions need `TILED_TOTAL`.
 """
 TILED_SMALL: Final = 8
 TILED_TOTAL: Final = 64 * 128
-"""Minimum product of the exchanged dimensions if one is below `TILED` (and both are at least 8)."""
+"""Minimum product of the exchanged dimensions' sizes for a transpose through shared memory.
+
+It applies if one size is below `TILED`; both must be at least 8.
+"""
 KEPT_BITS: Final = 64
-"""Maximum bits along a fastest-varying dimension that a tiled transpose keeps in place."""
+"""Maximum bits along the fastest-varying dimension if a tiled transpose leaves it in place."""
 MOVED_BITS: Final = 128
-"""Minimum number of bits along that dimension and the smaller exchanged dimension together."""
+"""Minimum bits of a tiled transpose along the fastest-varying dimension and the smaller exchanged
+one.
+
+It applies if the fastest-varying dimension stays in place; the sizes of both are multiplied.
+"""
 BANKS: Final = 32
 WORD_BITS: Final = 32
 FEWEST_WORDS: Final = 10
-"""Minimum number of words of a row and of a column of a packed tile."""
+"""Minimum number of words of shared memory in a row and in a column of a packed transpose's
+tile.
+"""
 _T = TypeVar("_T")
 
 
@@ -133,7 +142,7 @@ class TransposeShape(Struct, frozen=True):
 
     @property
     def keeps_minor(self) -> bool:
-        """Does the fastest-varying dimension keep its position?"""
+        """Is the fastest-varying dimension of the input also that of the output?"""
         return self.permutation[-1] == len(self.permutation) - 1
 
     @classmethod
@@ -223,17 +232,27 @@ class PackedTile(Struct, frozen=True):
 
     @property
     def a(self) -> int:
-        """Return the position of `A`, the same in the input and in the output."""
+        """Return the position of dimension `A`, which stays in place between the moved ones.
+
+        It is the third position from the end, in the input `[…, T2, …, A, T1, B]` and in the
+        output.
+        """
         return len(self.sizes) - 3
 
     @property
     def t1(self) -> int:
-        """Return the position of `T1` in the input, which is that of `T2` in the output."""
+        """Return the position of `T1` in the input `[…, T2, …, A, T1, B]`: the last but one.
+
+        `T2` has this position in the output.
+        """
         return len(self.sizes) - 2
 
     @property
     def t2(self) -> int:
-        """Return the position of `T2` in the input, which is that of `T1` in the output."""
+        """Return the position of `T2` in the input `[…, T2, …, A, T1, B]`.
+
+        `T1` has this position in the output.
+        """
         return self.permutation[self.t1]
 
     def of_input(self, sizes: Sequence[_T]) -> list[_T]:
@@ -290,7 +309,9 @@ class PackedTile(Struct, frozen=True):
 
 
 LARGEST_ROW: Final = 16 * 1024
-"""Maximum number of elements of a row that one block reduces without atomic updates."""
+"""Maximum number of elements of a row that one block reduces, so that no atomic updates are
+needed.
+"""
 LARGEST_MAJOR: Final = 8
 """Maximum size of the reduced major dimensions that one block reduces without atomic updates."""
 LARGEST_COLUMN: Final = 128

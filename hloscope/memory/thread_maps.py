@@ -158,12 +158,17 @@ def _threads(
 
 
 def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
-    """Return a kernel whose threads compute the output elements that a given thread map leads to.
+    """Return the kernel whose threads write the output elements that a thread map states.
 
     A Triton layout also applies to the tiles that a Triton fusion loads, each with its own sizes.
 
+    Args:
+        choice: The fusion and its device.
+        given: Map from threads to elements of every output, or a layout of a tile over the threads.
+
     Raises:
-        UnsupportedError: The map or layout does not fit an output.
+        UnsupportedError: The map or layout does not fit an output, or outputs need different
+            launches.
     """
     ins = choice.fused.instruction
     if ins is not None and isinstance(given, ThreadLayout) and kind_of(ins).maker == TRITON:
@@ -196,7 +201,10 @@ def _over(
 ) -> tuple[IndexingMap, int]:
     """Return the map from threads to a tensor's elements, and the vector size of a thread.
 
-    `given` is that map itself, or a layout of a tile; `warp` is the number of lanes of a warp.
+    Args:
+        given: That map itself, or a layout of a tile that is repeated over the tensor.
+        type: Type of the tensor.
+        warp: Lanes of a warp.
     """
     if isinstance(given, IndexingMap):
         return given, 1
@@ -307,6 +315,14 @@ def _over_cute(
     """Return the map of a CuTe layout over a whole tensor, and a thread's vector size.
 
     CuTe numbers the positions of a tile with the first dimension fastest.
+
+    Args:
+        layout: The layout, from threads and values to positions in a tile.
+        tile: Sizes of the tile.
+        shape: Sizes of the tensor.
+
+    Raises:
+        UnsupportedError: The layout does not fit the tile, or the tile the tensor.
     """
     if len(tile) != len(shape):
         raise UnsupportedError(f"the tile has rank {len(tile)}, the tensor {len(shape)}")
@@ -339,7 +355,10 @@ def _check_threads(threads: int) -> None:
 
 
 def _value_sizes(layout: CuteLayout) -> list[int]:
-    """Return the sizes of the value modes, the fastest first. Each is a loop of a thread."""
+    """Return the sizes of a CuTe layout's value modes, the fastest first.
+
+    Each mode becomes a loop of a thread over its registers.
+    """
     assert isinstance(layout.shape, tuple)
     assert isinstance(layout.stride, tuple)
     values = CuteLayout(layout.shape[1], layout.stride[1])
@@ -592,10 +611,10 @@ def _without_repeated_registers(layout: LinearLayout) -> LinearLayout:
 
 
 def _first_holders(layout: LinearLayout, warp: int) -> list[tuple[Expr, Interval]]:
-    """Return the condition that a thread is the first of those that hold its elements.
+    """Return constraints under which a thread is the first of those that hold its elements.
 
-    A basis of zeros means that lanes or warps that differ in this bit hold the same elements. The
-    one with bit 0 stores them.
+    A basis of zeros in the layout means that lanes or warps that differ in this bit hold the same
+    elements. The one with bit 0 stores them.
     """
     found = []
     for name, first in (("lane", 1), ("warp", warp)):

@@ -42,7 +42,7 @@ from hloscope.support.arrays import Ints, np, sorted_unique
 from hloscope.support.devices import SECTOR
 
 MOST_POINTS: Final = 1 << 20
-"""Maximum number of points of a group, and of sums of groups, that are enumerated.
+"""Maximum number of points of a group of variables, and of sums of groups, that are enumerated.
 
 Beyond it the footprint is an upper bound.
 """
@@ -77,7 +77,8 @@ def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
     Args:
         type: Type of the array.
         reads: Number of accesses, counted with repetitions.
-        is_exact: Is the footprint exact? Sectors may still make it inexact.
+        is_exact: Are all elements certainly accessed? The result is exact only if the number of
+            sectors is also known exactly.
     """
     sectors, is_known = _all_sectors(type)
     return Touched(element_count(type), data_bytes(type), sectors, reads, is_exact and is_known)
@@ -154,14 +155,16 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
 
 
 Shift: TypeAlias = tuple[tuple[tuple[RuntimeVariable, int], ...], ...]
-"""For each dimension of an array: the run-time variables added to its index, and factors."""
+"""For each dimension of an array: the run-time variables that are added to its index, each with its
+factor.
+"""
 
 
 def _shift(map: IndexingMap) -> Shift | None:
-    """Return the run-time offsets that a map adds to each index.
+    """Return the run-time variables that a map adds to each index, each with its factor.
 
-    `None` if run-time values do more than shift the map: all points must read the same values,
-    which occur in sums only.
+    `None` if run-time values do more than shift the map. They only shift it if all points of the
+    map read the same values, and if these occur in sums only.
     """
     alone = all(v.origin is not None and not v.via and not v.is_every for v in map.runtime)
     used = variables(*[e for v in map.runtime for e in (*v.index, *v.positions)])
@@ -181,9 +184,13 @@ def _shift(map: IndexingMap) -> Shift | None:
 
 
 def _summed_footprints(parts: Iterable[Touched], type: TensorType) -> Touched:
-    """Return an upper bound of the footprint of several parts that may overlap: their sum.
+    """Return an upper bound of the footprint of several accesses to one array: their sum.
 
-    It is at most the whole array.
+    The accesses may overlap. The bound is at most the whole array.
+
+    Args:
+        parts: Footprint of each access.
+        type: Type of the array.
     """
     some = [*parts]
     elements, bytes_, sectors, reads = (
@@ -238,8 +245,14 @@ def _at_lowest(map: IndexingMap) -> IndexingMap:
 class _Part(Struct, frozen=True):
     """Footprint of one map.
 
-    It contains the sums of one entry of `addresses` and one of each array of `copies`, in elements.
-    `count` is the number of distinct elements; if it is 0, that number follows from the two lists.
+    Attributes:
+        addresses: Addresses in elements; `None` if there are none.
+        copies: Arrays of offsets; an accessed address is an entry of `addresses` plus one entry of
+            each of these arrays.
+        reads: Number of accesses, counted with repetitions.
+        is_exact: Is the footprint exact, and not only an upper bound?
+        count: Number of distinct elements; if it is 0, that number follows from `addresses` and
+            `copies`.
     """
 
     addresses: Ints | None
@@ -334,7 +347,10 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
 
 
 def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
-    """Return the footprint whose addresses are `start` plus one address of each set."""
+    """Return the footprint whose addresses are `start` plus one address of each set.
+
+    `reads` is the number of accesses, counted with repetitions.
+    """
     # Sets with a short span first: they form the inner list, and the others are copies of it.
     sets.sort(key=lambda some: int(some[-1] - some[0]))
     found = np.array([start], dtype=np.int64)
@@ -346,9 +362,10 @@ def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
 
 
 def _places(type: TensorType) -> tuple[Expr, ...]:
-    """Return for each dimension its contribution to the address, as an expression in its index.
+    """Return, for each dimension of an array, its contribution to an element's address.
 
-    The address is their sum, because tiles cut every dimension separately.
+    It is an expression in the index of that dimension. The address is the sum of the contributions,
+    because tiles cut every dimension separately.
     """
     (address,) = address_map(type).results
     zero: dict[Var, Expr] = {Dim(k): Const(0) for k in range(type.rank)}

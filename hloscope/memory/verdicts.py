@@ -242,6 +242,7 @@ def _runs(of_lane: Expr, of_loop: Expr, sample: IndexingMap) -> list[int]:
 
 
 def _multiple_of_lane(e: Expr) -> int | None:
+    """Return the factor c of an expression `c * lane`; `None` for any other expression."""
     if e is _TH:
         return 1
     if isinstance(e, Sum) and len(e.terms) == 1 and e.terms[0][0] is _TH and not e.const:
@@ -250,6 +251,7 @@ def _multiple_of_lane(e: Expr) -> int | None:
 
 
 def _values(e: Expr, lanes: Interval) -> list[int]:
+    """Return the distinct values of `e` over the lanes in the interval `lanes`, ascending."""
     values = evaluate_array(e, {_TH: np.arange(lanes.lo, lanes.hi + 1, dtype=np.int64)})
     return [int(value) for value in np.unique(values)]
 

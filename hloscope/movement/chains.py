@@ -38,12 +38,13 @@ _TRIED: Final = 17
 
 
 class _Slots(NamedTuple):
-    """Positions of a chain's values among the values around its sink; see `Neighbourhood`.
+    """Where a chain's values are in the list of values around its sink, its last op.
 
     Attributes:
-        steps: Positions of the steps.
-        leaves: For each source its position, and those of the ops between it and the sink.
-        sources: Positions of the main sources.
+        steps: Positions in the list of the chain's ops.
+        leaves: For each source its position in the list, and those of the ops between it and the
+            sink.
+        sources: Positions of the main sources; see `Chain.main`.
     """
 
     steps: tuple[int, ...]
@@ -55,9 +56,9 @@ class Chain:
     """Data movement that ends in one value, the sink.
 
     Attributes:
-        flow: The module's values.
+        flow: The def-use graph of the module.
         sink: The last op.
-        leaves: The sources of the chain, with maps.
+        leaves: The sources of the chain, each with maps from an index of the sink.
         steps: The ops, producers first; the last one is the sink.
         walk: The traversal that found them.
         is_cut: Did the traversal end early because the chain has too many values?
@@ -97,9 +98,9 @@ class Chain:
 
     @property
     def model(self) -> Chain:
-        """Return the equal chain that was analysed first; this one if there is none.
+        """Return the chain that was analysed for all equal chains; the chain itself if it was.
 
-        Both have the same kind and proofs.
+        All equal chains have the same kind and proofs.
         """
         return self if self._like is None else self._like
 
@@ -125,7 +126,7 @@ class Chain:
 
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
-        """Return the sources of the chain, with maps."""
+        """Return the sources of the chain, each with maps from an index of the sink."""
         if self._like is None:
             return self.walk.leaves
         here = self._around
@@ -151,9 +152,10 @@ class Chain:
 
     @property
     def read(self) -> dict[Arrival, tuple[Arrival, ...]]:
-        """Return, for each arrival, the arrivals that its op reads.
+        """Return, for each value that the traversal reached, the values that its op reads.
 
-        The maps of both start from the same index of the sink.
+        Each value comes with the map from an index of the sink to the index of the element that is
+        read.
         """
         if self._like is None:
             return self.walk.read
@@ -209,9 +211,9 @@ class Chain:
 
     @property
     def blocking(self) -> Instruction | None:
-        """Return the first op up to which the movement from the source is not free.
+        """Return the op of a chain from which on the movement from the source is no longer free.
 
-        `None` if the chain is free or undecided.
+        `None` if the whole chain is free, or if that is not decided.
         """
         if self._like is None:
             return self._blocking
@@ -312,7 +314,10 @@ def _candidates(
             return
 
     def position(x: int) -> int:
-        """Return the row-major source position for an output position; -1 if no part covers it."""
+        """Return the row-major position in the source for one in the output.
+
+        -1 if no map covers the position `x`.
+        """
         index = _index_at(x, output.shape)
         for m in maps:
             if m.satisfies(index):
@@ -326,7 +331,13 @@ def _candidates(
 
 
 def _fits(maps: Sequence[IndexingMap], candidate: IndexingMap, shape: Dims) -> bool:
-    """Does the candidate equal the union of `maps` at all tested indices?"""
+    """Does a map equal the union of `maps` at all tested indices?
+
+    Args:
+        maps: Maps of parts of the output, each with its own domain.
+        candidate: Map of the whole output.
+        shape: Sizes of the output.
+    """
     size = prod(shape)
     for k in range(_TRIED):
         index = _index_at((size - 1) * k // (_TRIED - 1) if size else 0, shape)
@@ -370,13 +381,13 @@ def _position_of(index: Sequence[int], shape: Dims) -> int:
 
 
 class Pattern:
-    """A pattern of chains that are at the same positions of equal computations.
+    """A chain that recurs at the same positions of several computations of equal structure.
 
     Patterns are compared by identity.
 
     Attributes:
-        places: Positions in the computation of the values around the sink.
-        model: The chain that was analysed.
+        places: Positions in the computation of the values around the chain's last op.
+        model: The one of these chains that was analysed.
     """
 
     __slots__ = ("model", "places")
@@ -467,9 +478,9 @@ class Patterns:
         return found
 
     def _is_distinct(self, ins: Instruction) -> bool:
-        """Is the value certainly not an operand, or a tuple with an operand, under another name?
+        """Is the value certainly no alias: neither an operand, nor a tuple with an operand?
 
-        Parameters and the root of a computation count as such.
+        Parameters and the root of a computation count as no aliases.
         """
         if isinstance(ins.op, Parameter):
             return True
@@ -477,7 +488,7 @@ class Patterns:
         return not isinstance(ins.op, RENAMING) or (home is not None and home.root is ins)
 
     def _moved_values(self, computation: Computation) -> list[Moved]:
-        """Return the moved values of a computation, with their chains."""
+        """Return the values of a fused computation whose ops move elements, with their chains."""
         found = []
         place = {ins: k for k, ins in enumerate(computation.instructions)}
         results = self._flow.results(computation)
@@ -500,7 +511,10 @@ class Patterns:
         return found
 
     def _is_decided(self, value: Instruction, is_inside: Callable[[Instruction], bool]) -> bool:
-        """Do only values inside the computation decide whether a chain ends in the value?"""
+        """Do only values inside the computation decide whether a chain ends in the value?
+
+        `is_inside` returns whether a value is computed in the computation and not returned by it.
+        """
         met = {value: None}
         todo = [value]
         for at in todo:

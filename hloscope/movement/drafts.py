@@ -61,7 +61,7 @@ class ProgramBuilder:
         self._names: set[str] = set()
 
     def parameter(self, name: str, type_: TensorType) -> Instruction:
-        """Add a parameter with the next number."""
+        """Add a parameter, with the next parameter number, and return it."""
         found = self.add(name, Parameter(len(self._parameters)), type_)
         self._parameters.append(found)
         return found
@@ -74,7 +74,7 @@ class ProgramBuilder:
         *operands: Instruction,
         calls: tuple[Computation, ...] = (),
     ) -> Instruction:
-        """Add an instruction; its name is changed to a valid, unique HLO name."""
+        """Add an instruction and return it; its name is changed to a valid, unique HLO name."""
         name = stem = _NOT_IN_NAMES.sub("_", name)  # results of StableHLO are called `4#1`
         k = 0
         while name in self._names:
@@ -93,7 +93,10 @@ class ProgramBuilder:
         return value
 
     def module(self, name: str, root: Instruction) -> Module:
-        """Return the program of all added instructions, with `root` as its result."""
+        """Return the program of all added instructions, with `root` as its result.
+
+        `name` is the name of the module.
+        """
         body = Body(tuple(self._instructions), tuple(self._parameters), root)
         entry = Computation("main", body)
         called = {c.name: c for ins in self._instructions for c in ins.calls}
@@ -241,7 +244,13 @@ def _add_elementwise(
 
 
 def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Move]:
-    """Return the ops of a movement that is free or one transpose; empty if nothing changes."""
+    """Return the ops of a movement that is free or one transpose; empty if nothing changes.
+
+    Args:
+        judged: The verdict on the movement.
+        source: Type of the array before the movement.
+        output: Type of the array after the movement.
+    """
     if judged.kind is Kind.NO_OP:
         return []
     last = _reshaped(output.shape, output.layout, source)
@@ -368,7 +377,10 @@ def _slice(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
 
 
 def _shortened(chain: Chain) -> Module | None:
-    """Return a linear chain in which single ops replace runs of ops; `None` if none can."""
+    """Return a linear chain as a program in which one op replaces several consecutive ones.
+
+    `None` if no single op can replace several ops.
+    """
     (leaf,) = chain.main
     types, maps, path = [leaf.type], [], []
     for step in leaf.via:
@@ -390,11 +402,13 @@ def _shortened(chain: Chain) -> Module | None:
 
 
 def _cheapest(types: list[TensorType], maps: list[IndexingMap], path: list[Move]) -> list[Move]:
-    """Return the cheapest path with runs of ops replaced: fewest elements written, then ops.
+    """Return the cheapest path that replaces consecutive ops of `path` by single equal ops.
+
+    The cheapest one writes the fewest elements, then has the fewest ops.
 
     Args:
-        types: Type of the source, then of each result.
-        maps: Map of each op from its result to its operand.
+        types: Type of the source, then of each op's result.
+        maps: Map of each op from an index of its result to an index of its operand.
         path: The ops.
     """
     # Dynamic programming over end positions: `best[end]` is the cheapest path up to `end`. Its
@@ -418,13 +432,13 @@ def _cheapest(types: list[TensorType], maps: list[IndexingMap], path: list[Move]
 def _window(
     source: TensorType, output: TensorType, m: IndexingMap, path: list[Move]
 ) -> tuple[int, list[Move]]:
-    """Return the cost of a run of ops, in elements written, and the ops that replace it.
+    """Return the cost of consecutive ops, in elements written, and the ops that replace them.
 
     Args:
-        source: Type before the run.
-        output: Type after the run.
-        m: Map of the run from output to source.
-        path: The ops of the run.
+        source: Type before the first of the ops.
+        output: Type after the last one.
+        m: Map from an index of the output to an index of the source.
+        path: The ops.
     """
     judged = judge(m, source, output)
     if judged.kind.is_free:

@@ -36,18 +36,20 @@ from hloscope.ops import (
 
 COPY: Final = ELEMENTWISE["copy"]
 MOVES: Final = (Reshape, Transpose, Bitcast, Broadcast, BroadcastInDim, Slice, Reverse, COPY)
-"""Ops whose result consists of elements of their only operand."""
+"""Ops that only move elements of one operand: the result consists of some of its elements."""
 JOINS: Final = (Concatenate, Pad)
-"""Ops whose result consists of elements of several operands."""
+"""Ops that only move elements of several operands: the result consists of some of their
+elements.
+"""
 MOVING: Final = MOVES + JOINS
-"""Ops whose result consists of elements of their operands."""
+"""Ops that only move elements: the result consists of elements of the operands."""
 FOLLOWED: Final = (Fusion, Call)
-"""Ops that are followed: their value is that of their called computation."""
+"""Ops whose called computation is followed: their value is the value of its root."""
 TUPLES: Final = (Tuple, Return)
 _OPENABLE: Final = (Parameter, *FOLLOWED, Return, GetTupleElement)
-"""Ops whose value may be the same as another value."""
+"""Ops whose value may be an alias of another instruction's value."""
 RENAMING: Final = (*_OPENABLE, *TUPLES)
-"""Ops whose value may be their operand, or a tuple with the operand."""
+"""Ops whose value may be an alias of their operand, or a tuple with the operand."""
 _MOST_HOPS: Final = 10_000
 """Maximum number of fusions and tuples that are followed; recursive modules have no end."""
 
@@ -198,7 +200,10 @@ class Flow:
         return sorted([v for v in values if self.home(v) is not None], key=self._place_of)
 
     def _place_of(self, value: Instruction) -> tuple[int, int]:
-        """Return the sort key of a value: number of its computation, position in it."""
+        """Return the sort key of a value in the order of the text.
+
+        It has the number of the value's computation, and the position in the computation.
+        """
         home = self._home[value]
         places = self._places.get(home)
         if places is None:
@@ -288,9 +293,9 @@ class Flow:
         return at
 
     def _alias_of(self, at: Instruction) -> Instruction | None:
-        """Return the value that `at` is an alias of, followed by one step.
+        """Return the value of which another one is an alias, by one step only.
 
-        `None` if it is no alias.
+        `at` is the possible alias. `None` if it is no alias.
         """
         match at.op:
             case Parameter(number=number):
@@ -311,9 +316,9 @@ class Flow:
         return None
 
     def _elements(self, value: Instruction) -> Sequence[Instruction]:
-        """Return the elements of a tuple.
+        """Return the elements of a tuple that a `tuple` op makes, also if a fusion returns it.
 
-        The tuple is created here, or in the fusion that returns it; otherwise the result is empty.
+        The result is empty for any other value.
         """
         for _ in range(_MOST_HOPS):
             if isinstance(value.op, TUPLES):
@@ -387,7 +392,10 @@ class Flow:
         return self.used(value)[1]
 
     def used(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
-        """Return the results of `users` and `is_returned`."""
+        """Return the users of a value, and whether a computation returns the value.
+
+        The users are in the order of the text; see `users` and `is_returned`.
+        """
         known = self._uses.get(value)
         if known is None:
             known = self._uses[value] = self._in_order_of_text(dict.fromkeys(self._each_use(value)))
@@ -467,9 +475,10 @@ class Flow:
     def _uses_of_name(
         self, name: Instruction, value: Instruction
     ) -> Iterator[tuple[Sequence[Instruction | None], Sequence[Instruction]]]:
-        """Yield pairs: users of `name`, and further aliases of the value.
+        """Yield the users of one alias of a value, with the further aliases that they create.
 
-        `None` is a user that stands for the return of `name`.
+        Each pair has the users of `name`, and aliases of the value. `None` is a user that stands
+        for the return of `name`.
 
         Args:
             name: The value itself, or an alias of it: a parameter, a tuple with it, or a tuple
@@ -508,5 +517,5 @@ class Flow:
         return self._is_opened(reader) or self.source(reader) is not reader
 
     def _may_be(self, name: Instruction, value: Instruction) -> bool:
-        """Is `name` the same as the value, or a tuple that may contain it?"""
+        """Is `name` the same value as `value`, or a tuple that may contain it?"""
         return not isinstance(name.type, TensorType) or self.source(name) is value

@@ -36,11 +36,15 @@ from hloscope.ops import (
 )
 
 SAME: Final = "the same as"
-"""Kind of a plan: an equal value exists already."""
+"""How a plan replaces a value: by an equal value that exists already."""
 ONCE: Final = "one kernel with"
-"""Kind of a saving: one kernel suffices, because another one reads the same array in that order."""
+"""How bytes are saved: one kernel suffices, because another one reads the same array in that
+order.
+"""
 BEFORE: Final = "once before the loop"
-"""Kind of a plan: a loop moves an array in each iteration without changing it."""
+"""How a plan replaces a value that a loop moves in each iteration: it is moved once before the
+loop.
+"""
 Runs = Mapping[Computation, int]
 """Number of runs of each computation that is not fused."""
 
@@ -49,7 +53,7 @@ class Plan(Struct, frozen=True):
     """A replacement of the value in which a chain ends.
 
     Attributes:
-        chain: The chain that the bytes count for.
+        chain: The chain to which the saved bytes are attributed.
         steps: Instructions that the replacement makes unnecessary; the last one is replaced.
         needs: Values that the replacement reads.
         added: Bytes that the replacement moves, in all runs.
@@ -119,7 +123,9 @@ class Planner:
         Args:
             chain: The chain.
             runs: Number of runs of each computation; `None` counts one run.
-            taken: Values whose buffers other chains return; the value of this chain is added.
+            taken: Values whose buffers are already results of the program, because other chains
+                without copies return them. The sources of this chain are added if it returns their
+                buffers; `None` for none.
         """
         if not self.moving_kernels(chain.steps):
             return None
@@ -132,9 +138,9 @@ class Planner:
         return last if gains[1] > gains[0] else whole
 
     def _end_of(self, chain: Chain) -> Chain | None:
-        """Return the part of a chain after its last element-wise op.
+        """Return the part of a chain after its last element-wise op, as a chain.
 
-        `None` if the values that the chain computes have no other users.
+        `None` if no value that the chain computes has users outside of the chain.
         """
         if all(
             [self.flow.is_used_only_in(s, chain.steps) for s in chain.steps[:-1] if computes(s)]
@@ -146,13 +152,17 @@ class Planner:
     def _shorter(
         self, chain: Chain, whole: Chain, runs: Runs | None, taken: set[Instruction] | None
     ) -> Plan | None:
-        """Return the plan that replaces a chain by a shorter program; `None` if there is none.
+        """Return the plan that replaces a chain by an equal program that moves fewer bytes.
+
+        `None` if there is no such program.
 
         Args:
-            chain: The chain to replace: `whole`, or its end.
-            whole: The chain that the bytes count for.
+            chain: The chain to replace: `whole`, or the part of it after its last element-wise op.
+            whole: The chain to which the plan attributes the saved bytes.
             runs: Number of runs of each computation; `None` counts one run.
-            taken: Values whose buffers other chains return.
+            taken: Values whose buffers are already results of the program, because other chains
+                without copies return them. The sources of this chain are added if it returns their
+                buffers; `None` for none.
         """
         kernels = self.moving_kernels(chain.steps)
         if not kernels or chain.sink in [leaf.value for leaf in chain.leaves]:
@@ -213,11 +223,14 @@ class Planner:
         )
 
     def _must_copy(self, chain: Chain, taken: set[Instruction]) -> bool:
-        """Does the chain's result need a buffer other than that of its source?
+        """Does a chain of free movement need a buffer of its own, so that it is a copy?
+
+        Otherwise its result is an alias of its source.
 
         Args:
             chain: The chain.
-            taken: Values whose buffers other chains return.
+            taken: Values whose buffers other chains return. If this chain returns its sources'
+                buffers, the sources are added.
         """
         sink = chain.sink
         returned, overwritten = self.is_returned(sink), self.is_overwritten(sink)
@@ -294,7 +307,10 @@ class Planner:
         return self.is_returned(value) or self.is_overwritten(value)
 
     def _number_of_argument(self, value: Instruction) -> int | None:
-        """Return the number of a parameter, or of the element of a tuple parameter; else `None`."""
+        """Return the number of an argument: of a parameter, or of an element of a tuple parameter.
+
+        `None` for other values.
+        """
         if isinstance(value.op, Parameter):
             return value.op.number
         if isinstance(value.op, GetTupleElement) and value.operands:
@@ -303,7 +319,11 @@ class Planner:
         return None
 
     def _replaces_state(self, sink: Instruction, source: Instruction) -> bool:
-        """Does a loop's body return `sink` where it reads `source` from the loop's state?"""
+        """Does a loop pass an array on in place: are `source` and `sink` one element of its state?
+
+        The body reads `source` from this element of the state, and returns `sink` as the same
+        element.
+        """
         home = self.flow.home(self.traffic.kernel_of(sink))
         if home is None or self.flow.loop_of(home) is None:
             return False
@@ -346,7 +366,7 @@ class Planner:
         return self._is_argument(self.flow.source(returned[number]), number, body)
 
     def _is_argument(self, value: Instruction, number: int, body: Computation) -> bool:
-        """Is the value parameter `number` of the body, or that element of its tuple parameter?"""
+        """Is the value parameter `number` of `body`, or element `number` of its tuple parameter?"""
         return self.flow.home(value) is body and self._number_of_argument(value) == number
 
     # ------------------------------------------------------------------------------- duplicates
@@ -379,9 +399,9 @@ class Planner:
                 yield from self._with_remaining(same)
 
     def _written_by_movement(self, value: Instruction) -> list[Instruction]:
-        """Return a value and those it is a view of, up to one that a moving kernel writes.
+        """Return a value and the values of which it is a view, up to a moving kernel's result.
 
-        The list is empty if there is no such kernel.
+        The list is empty if no kernel that only moves data writes one of them.
         """
         found = [value]
         for _ in range(MOST_VALUES):
@@ -395,11 +415,14 @@ class Planner:
     def _with_remaining(
         self, same: dict[Instruction, tuple[Chain, _Movement]]
     ) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """Choose which of several equal values stays; yield each other value's chain with it.
+        """Choose which of several equal values stays; yield the chain of each other value with it.
 
         A value that is returned and moved by one op stays, or else the first in the text. So there
         is no cycle: everything that a plan needs comes before the value it replaces, or is read
         from such a value.
+
+        Args:
+            same: The equal values, each with the chain that ends in it and its movement.
         """
         kernels = {self.traffic.kernel_of(value): value for value in same}
         values = [kernels[kernel] for kernel in self.flow.in_order(kernels)]
@@ -414,7 +437,7 @@ class Planner:
                 yield *same[value], keeper
 
     def _first_source(self, value: Instruction) -> Instruction:
-        """Return the value that first operands lead back to, through ops that move elements."""
+        """Return the value at the end of the path over operand 0 of ops that move elements."""
         for _ in range(MOST_VALUES):
             if not moves(value):
                 break
@@ -440,13 +463,13 @@ class Planner:
     def _onward(
         self, value: Instruction, here: IndexingMap
     ) -> list[tuple[Instruction, IndexingMap]] | None:
-        """Return the operands of a value, each with its map from the sink.
+        """Return the operands of a value, each with its map from an index of the chain's last op.
 
         `None` if a map is not exact.
 
         Args:
             value: The value.
-            here: Map from an index of the sink to an index of the value.
+            here: Map from an index of the last op to an index of the value.
         """
         found = []
         for operand, maps in zip(value.operands, step_maps(value), strict=True):
@@ -477,9 +500,13 @@ class Planner:
             plans = good
 
     def _gains(self, plans: Sequence[Plan], runs: Runs | None) -> list[int]:
-        """Return the bytes that each plan saves if all are carried out.
+        """Return the bytes that each plan saves if all plans are carried out together.
 
         Bytes that several plans save count for the first of them.
+
+        Args:
+            plans: The plans.
+            runs: Number of runs of each computation; `None` counts one run.
         """
         replaced = {plan.steps[-1] for plan in plans}
         gone = self._removed(plans, replaced) | replaced
@@ -489,7 +516,9 @@ class Planner:
     def _gain(
         self, plan: Plan, removed: set[Instruction], counted: set[Instruction], runs: Runs | None
     ) -> int:
-        """Return the bytes of removed kernels, minus those of kernels that must run once more.
+        """Return the bytes that a plan saves, minus those of kernels that must run once more.
+
+        The saved bytes are those of removed kernels that only move data.
 
         Args:
             plan: The plan.

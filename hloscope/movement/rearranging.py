@@ -114,9 +114,10 @@ def flat(m: IndexingMap, here: Dims, there: Dims) -> IndexingMap:
 
 
 def split_transposed(form: Strided, source: Dims, target: Dims) -> list[Rearrangement]:
-    """Return a reshape, transpose and reshape that equal a permutation of digits.
+    """Return a reshape, transpose and reshape that together equal a permutation of digits.
 
-    Ops that change nothing are left out.
+    The digits are those of a row-major position, in a mixed radix. Ops that change nothing are left
+    out.
 
     Args:
         form: Function from the row-major position in the target to that in the source; it permutes

@@ -103,7 +103,11 @@ class Savings:
         return sum([found.saved for found in self.figures])
 
     def _plans(self) -> Iterator[Plan]:
-        """Yield one plan for each chain that has a plan, the best one."""
+        """Yield one plan for each chain that has a plan.
+
+        A replacement without traffic of its own is preferred, then an equal value that exists
+        already, then movement before a loop, then a shorter program.
+        """
         planner = self._planner
         equal = {
             chain: (movement, keeper)
@@ -279,7 +283,7 @@ class _MergedKernels:
         return True
 
     def _reads(self, kernel: Instruction, other: Instruction) -> bool:
-        """Does the group of `kernel` depend on the group of `other`?"""
+        """Does a kernel of the group of `kernel` depend on one of the group of `other`?"""
         ends = self._all(other)
         met = dict.fromkeys(self._all(kernel))
         for at in (todo := [*met]):
@@ -326,7 +330,7 @@ def chain_to(flow: Flow, value: Instruction) -> Chain | None:
 
 
 def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
-    """Return the values, and all values that are moved or computed from them."""
+    """Return the given values, and all values that moving or element-wise ops compute from them."""
 
     def onward(value: Instruction) -> list[Instruction]:
         return [user for user in flow.users(value) if moves(user) or computes(user)]
@@ -364,9 +368,12 @@ class _Chains:
                     yield self.best_chain(here[place])
 
     def _repeated(self, here: Sequence[Instruction], place: int, pattern: Pattern) -> Chain:
-        """Return the chain of a pattern in a computation with the instructions `here`.
+        """Return the chain that a pattern has in another computation.
 
-        `place` is the position of its sink.
+        Args:
+            here: The instructions of the computation, in order.
+            place: Position of the chain's last op among them.
+            pattern: The pattern.
         """
         around, model = [here[k] for k in pattern.places], pattern.model
         return Chain(self._flow, here[place], model.walk, around, model, pattern)
@@ -374,9 +381,9 @@ class _Chains:
     def _chain_inside(
         self, sink: Instruction, is_inside: Callable[[Instruction], bool]
     ) -> tuple[Chain, list[Instruction]] | None:
-        """Return the model of a sink's chain, and the values around the sink.
+        """Return the analysed model of the chain that ends in `sink`, and the values around `sink`.
 
-        `None` if not all of these values satisfy `is_inside`.
+        `None` if one of these values does not satisfy `is_inside`.
         """
         # No step inside is written to memory, so a chain through ops on several arrays cannot save
         # more than the one that stops at them.
@@ -432,14 +439,14 @@ class _Chains:
         return [reader for reader in readers if self._around.facts_of(reader).role is Role.ALONE]
 
     def _goes_through(self, reader: Instruction) -> bool:
-        """Does the user move the value, or is it element-wise on the value alone?"""
+        """Does a user move the value that it reads, or is it element-wise on that value alone?"""
         return self._around.facts_of(reader).role in (Role.ALONE, Role.MOVED)
 
     def best_chain(self, sink: Instruction) -> Chain:
-        """Return the better of two chains of a sink.
+        """Return the better of two chains that end in the op `sink`.
 
         The first stops at element-wise ops on several arrays, the second continues through them.
-        The second is returned if it saves more.
+        The second is returned if it saves more bytes.
         """
         plain = self._chain(sink, through_nary=False)
         if not plain.ends_in_nary:
@@ -449,10 +456,12 @@ class _Chains:
         return through if saved(through) > saved(plain) else plain
 
     def _chain(self, sink: Instruction, *, through_nary: bool) -> Chain:
-        """Return the chain of a sink. Sinks with equal neighbourhoods share one traversal.
+        """Return the chain that ends in the op `sink`.
+
+        Ops with equal neighbourhoods share one traversal.
 
         Args:
-            sink: The sink.
+            sink: The last op.
             through_nary: Continue through element-wise ops on several arrays?
         """
         around = self._around.of(sink, through_nary)

@@ -25,7 +25,8 @@ class Strides(NamedTuple):
     """An address as a function of an index: an offset plus one term for each dimension.
 
     Attributes:
-        forms: For each dimension, its term as a function of the coordinate.
+        forms: For each dimension, its term as a function of the coordinate, the index in that
+            dimension.
         offset: Address of index 0.
     """
 
@@ -34,7 +35,10 @@ class Strides(NamedTuple):
 
     @property
     def steps(self) -> Dims | None:
-        """Return the stride of each dimension; `None` if a dimension has several strides."""
+        """Return the stride of each dimension in addresses.
+
+        `None` if a dimension's coordinate has several digits with separate strides.
+        """
         found = [_step(form) for form in self.forms]
         steps = [step for step in found if step is not None]
         return tuple(steps) if len(steps) == len(found) else None
@@ -59,7 +63,7 @@ class Strides(NamedTuple):
         return self.offset + sum([form(i) for form, i in zip(self.forms, index, strict=True)])
 
     def form(self, output: TensorType) -> Strided:
-        """Return the function from an address in the output to this address, at the same index.
+        """Return the function from addresses in an output to these addresses, at the same index.
 
         Args:
             output: Type of the output, whose layout has no tiles.
@@ -70,7 +74,10 @@ class Strides(NamedTuple):
 
 
 def _step(form: Strided) -> int | None:
-    """Return the stride of a linear function of one coordinate; `None` if it has several digits."""
+    """Return the stride of one dimension's term in an address, as a function of the coordinate.
+
+    `None` if the coordinate has several digits with separate strides.
+    """
     match form.modes:
         case ():
             return 0
@@ -80,7 +87,10 @@ def _step(form: Strided) -> int | None:
 
 
 def _ends(form: Strided) -> list[int]:
-    """Return the coordinates at which each digit becomes 1, and the last coordinate."""
+    """Return the coordinates at which a digit of `form` first becomes 1, and the last one.
+
+    The sum of a function's digits times strides is the address term of one dimension.
+    """
     ends, lower = [form.size - 1], 1
     for size, _ in form.modes:
         ends.append(lower)

@@ -39,7 +39,7 @@ from hloscope.simplifier import PROVED, Proof
 
 
 _INSIDE: Final = (Parameter, Constant, Tuple, GetTupleElement)
-"""Further ops that a kernel may have that only moves elements."""
+"""Ops that move nothing, but that a kernel may contain which only moves elements."""
 _VIEWS: Final = ("reshape", "bitcast", "transpose")
 """Ops that a compiler replaces by a bitcast if their layouts allow it.
 
@@ -95,7 +95,10 @@ class Traffic:
         self._moved: Final[dict[Instruction, int]] = {}
 
     def kernel_of(self, value: Instruction) -> Instruction:
-        """Return the kernel that computes a value: the outermost fusion around it, or itself."""
+        """Return the kernel that computes a value: the outermost fusion around it, or itself.
+
+        The value stands for its instruction.
+        """
         home = self._flow.home(value)
         if home is None:
             return value
@@ -124,7 +127,10 @@ class Traffic:
         return known
 
     def _found_moved(self, kernel: Instruction) -> int:
-        """Return the result of `moved`, without the stored results."""
+        """Compute the bytes that a kernel reads and writes if it only moves data; else 0.
+
+        `moved` stores the result for each kernel.
+        """
         if not isinstance(kernel.op, Fusion):
             return bytes_moved_by(kernel) if moves(kernel) else 0
         if len(kernel.calls) != 1 or not self._fuses_movement(kernel.calls[0]):
@@ -187,7 +193,9 @@ ONE_TO_ONE: Final = (Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE)
 
 
 class Exchange(Struct, frozen=True):
-    """A broadcast or reduction, and whether a chain's movement can be exchanged with it.
+    """A chain's movement exchanged with a broadcast or reduction, or why that is impossible.
+
+    The movement comes before a broadcast, or after a reduction, so that it moves fewer bytes.
 
     Attributes:
         op: The broadcast or reduction.
@@ -215,9 +223,9 @@ class Exchange(Struct, frozen=True):
 
 
 def exchanges_of(chain: Chain) -> list[Exchange]:
-    """Return the ops with which a chain's movement may be exchanged.
+    """Return a chain's movement exchanged with broadcasts in it and reductions of its result.
 
-    These are broadcasts in the chain and reductions of its result.
+    An entry that is impossible has the reason.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> from hloscope.movement.savings import chains_of
@@ -244,7 +252,15 @@ def exchanges_of(chain: Chain) -> list[Exchange]:
 
 
 def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Exchange]:
-    """Yield the exchange of a chain's movement with its first broadcast, if other ops follow it."""
+    """Yield the exchange in which a chain's movement comes before the chain's first broadcast.
+
+    Nothing is yielded if no other op follows the broadcast, or if the chain is free or one
+    transpose.
+
+    Args:
+        chain: The chain.
+        leaf: The chain's source.
+    """
     found = [step for step in chain.steps[:-1] if isinstance(step.op, BroadcastInDim)]
     m = leaf.maps[0]
     if not found or m.constraints or chain.kind is not Kind.MOVEMENT:
@@ -277,7 +293,14 @@ def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Exchange]:
 
 
 def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Exchange]:
-    """Yield the exchanges with reductions of a chain's result, if it has no other users."""
+    """Yield the exchanges in which a chain's movement comes after a reduction of its result.
+
+    Nothing is yielded if the result has users other than reductions.
+
+    Args:
+        chain: The chain.
+        leaf: The chain's source.
+    """
     readers = chain.flow.users(chain.sink)
     if chain.flow.is_returned(chain.sink) or chain.kind not in ONE_TO_ONE:
         return
@@ -298,11 +321,13 @@ def _reduces(chain: Chain, reader: Instruction) -> bool:
 
 
 def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Exchange:
-    """Return the exchange of a chain's movement with one reduction of its result.
+    """Exchange a chain's movement with a reduction of its result: reduce first, then move.
+
+    The returned object has the new program and the bytes, or the reason why it is impossible.
 
     Args:
         chain: The chain.
-        leaf: Its source.
+        leaf: The chain's source.
         reader: The reduction.
     """
     assert isinstance(reader.op, Reduce)

@@ -146,9 +146,9 @@ def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
 
 
 def _is_free(m: IndexingMap, source: TensorType, output: TensorType) -> Proof | None:
-    """Return a proof that every element keeps its address, or the failed attempt.
+    """Return the proof that every element keeps its address, or the result of the failed attempt.
 
-    `None` if a comparison without isl shows that an element does not.
+    `None` if a comparison without isl shows that an element does not keep its address.
     """
     strides, own = strides_of(m, source, output), own_strides(output)
     if strides is not None and own is not None:
@@ -212,7 +212,7 @@ def at_same_address(m: IndexingMap, source: TensorType, output: TensorType) -> P
 
 
 def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
-    """Return the verdict on a movement that is not free with these layouts."""
+    """Return the verdict on a movement that is known not to be free with the given layouts."""
     form = _address_form(m, source, output)
     why = _why_not_transpose(m, source, output, form)
     moved = Judgement(Kind.MOVEMENT, form=form, reason=why, movement=(m, source, output))

@@ -88,10 +88,11 @@ class Role(Enum):
 
 
 class ValueFacts(NamedTuple):
-    """Facts about a value on which a traversal depends.
+    """What a traversal needs to know about a value.
 
     Attributes:
-        number: A number; values with equal numbers differ, for a traversal, in their operands only.
+        number: Number of the value's op, types and role; values with equal numbers differ, for a
+            traversal, in their operands only.
         role: What the op does with elements.
         sources: The values that it reads; empty for `MADE`.
     """
@@ -102,13 +103,15 @@ class ValueFacts(NamedTuple):
 
 
 class _OpFacts(NamedTuple):
-    """Facts that follow from a value's op and types alone.
+    """What a traversal needs to know about a value, as far as op and types alone determine it.
+
+    Equal facts have equal numbers.
 
     Attributes:
         made: Facts about the value as the source of a chain, at which a traversal ends.
         role: What the op does with elements; `ALONE` for element-wise ops on one array or several.
-        number: Number of these facts for this role.
-        several: Number of these facts for `SEVERAL`.
+        number: Number that stands for op, types and the role `role`.
+        several: Number that stands for op, types and the role `SEVERAL`.
     """
 
     made: ValueFacts
@@ -118,7 +121,9 @@ class _OpFacts(NamedTuple):
 
 
 class Neighbourhood(NamedTuple):
-    """The values around a sink that a traversal may read, described without names.
+    """The values around a chain's last op, the sink, that a traversal may read.
+
+    They are described without names, so that equal parts of a program share one traversal.
 
     Attributes:
         key: Equal keys mean equal traversals, with values at equal positions.
@@ -132,7 +137,10 @@ class Neighbourhood(NamedTuple):
 
 
 class Neighbourhoods:
-    """Finds the neighbourhood of a module's values; the facts of each value are computed once."""
+    """Finds the values around each possible end of a chain that a traversal may read.
+
+    The facts about each value are computed once.
+    """
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
@@ -149,14 +157,14 @@ class Neighbourhoods:
         return self._kind_of(value).role is Role.MOVED
 
     def facts_of(self, value: Instruction) -> ValueFacts:
-        """Return the facts about a value on which a traversal depends."""
+        """Return what a traversal needs to know about a value and its op."""
         known = self._facts.get(value)
         if known is None:
             known = self._facts[value] = self._found_facts(value)
         return known
 
     def _found_facts(self, value: Instruction) -> ValueFacts:
-        """Compute the facts about a value; `facts_of` stores them."""
+        """Compute what a traversal needs to know about a value; `facts_of` stores it."""
         if value in self._flow.opaque:
             return ValueFacts(self._number_of(self._number(value.type)), Role.MADE, ())
         made, role, number, several = self._kind_of(value)
@@ -169,9 +177,9 @@ class Neighbourhoods:
         return ValueFacts(number, role, sources)
 
     def _kind_of(self, value: Instruction) -> _OpFacts:
-        """Return the facts that follow from a value's op and types.
+        """Return what a traversal needs to know about a value, as far as op and types tell it.
 
-        They are cached by the `id`s of objects that the module keeps alive.
+        The results are cached by the `id`s of objects that the module keeps alive.
         """
         if value.calls:
             return self._found_kind(value)
@@ -182,7 +190,7 @@ class Neighbourhoods:
         return known[1]
 
     def _found_kind(self, value: Instruction) -> _OpFacts:
-        """Compute the facts from op and types."""
+        """Compute what a traversal needs to know about a value from its op and types alone."""
         number = self._number
         made = self._number_of(number(value.type))
         source = ValueFacts(made, Role.MADE, ())
@@ -209,7 +217,7 @@ class Neighbourhoods:
         return False
 
     def _number_of(self, *facts: object) -> int:
-        """Return a number for these facts; equal facts get equal numbers."""
+        """Return a number for a combination of facts; equal combinations get equal numbers."""
         return self._numbers.setdefault(facts, len(self._numbers))
 
     def of(self, sink: Instruction, through_nary: bool) -> Neighbourhood:
@@ -245,12 +253,13 @@ class Neighbourhoods:
 
 
 class Walk:
-    """Traversal from a sink to the sources of its chain.
+    """Traversal from a chain's last op, the sink, to the chain's sources.
 
     Attributes:
         leaves: The sources.
         steps: The ops, producers first; the last one is the sink.
-        read: The arrivals that the op of each arrival reads, for the same index of the sink.
+        read: For each reached value, the values that its op reads, all with maps from the same
+            index of the sink.
         is_cut: Did the traversal end early because there are too many values?
     """
 
@@ -262,12 +271,12 @@ class Walk:
         through_nary: bool,
         through_ops: bool = True,
     ) -> None:
-        """Traverse the values from a sink to its sources.
+        """Traverse the values from a chain's last op to its sources.
 
         Args:
-            flow: The values of a module.
+            flow: The def-use graph of the module.
             sink: The last op.
-            neighbourhoods: Facts about values.
+            neighbourhoods: Computes what the traversal needs to know about values.
             through_nary: Continue through ops that compute on several arrays.
             through_ops: Continue through ops that compute on one array.
         """
@@ -302,7 +311,15 @@ class Walk:
         )
 
     def _operands(self, at: Arrival, sink: Instruction) -> tuple[Arrival, ...]:
-        """Return the arrivals that the op of an arrival reads; none for a source."""
+        """Return the operands of a reached value, each with its map from an index of the sink.
+
+        The result is empty for a source of the chain, where the traversal ends. The operands, or
+        the source, are recorded.
+
+        Args:
+            at: The reached value, with its map from an index of the sink.
+            sink: The last op of the chain, which is never a source.
+        """
         value = at.value
         found = self._opened(at) if value is sink or self._is_inside(at) else None
         if found is None:
@@ -312,7 +329,7 @@ class Walk:
         return found
 
     def _is_inside(self, at: Arrival) -> bool:
-        """Does the chain continue through the op of this arrival?"""
+        """Does the chain continue from the reached value to the operands of its op?"""
         if len(self._next) > MOST_VALUES:
             self.is_cut = True
             return False
@@ -327,7 +344,10 @@ class Walk:
         return self.through_nary and self._computed <= MOST_COMPUTED
 
     def _opened(self, at: Arrival) -> tuple[Arrival, ...] | None:
-        """Return the operands of an arrival, as arrivals; `None` if a map is not exact."""
+        """Return the operands of a reached value, each with its map from an index of the sink.
+
+        `None` if the map of an operand is not exact.
+        """
         found: list[Arrival] = []
         for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
             if maps is None:
@@ -342,7 +362,7 @@ class Walk:
         return tuple(found)
 
     def _path(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:
-        """Yield the ops on one path from a source to the sink."""
+        """Yield the ops on one path from a source to the sink, the chain's last op."""
         while value is not sink:
             value = self._next[value]
             yield value
@@ -354,7 +374,7 @@ def is_broadcast_scalar(flow: Flow, value: Instruction) -> bool:
 
 
 def broadcasts_of_scalar(flow: Flow, value: Instruction) -> int | None:
-    """Return the number of broadcasts between a scalar and this value; `None` for other values."""
+    """Return how many broadcasts lead from a scalar to a value; `None` for other values."""
     for hops in range(MOST_VALUES):
         if isinstance(value.type, TensorType) and value.type.rank == 0:
             return hops
@@ -365,7 +385,7 @@ def broadcasts_of_scalar(flow: Flow, value: Instruction) -> int | None:
 
 
 def _in_order(flow: Flow, sink: Instruction, inside: set[Instruction]) -> Iterator[Instruction]:
-    """Return the ops in `inside`, producers first."""
+    """Yield the ops in `inside` on which `sink` depends, producers first."""
 
     def read(op: Instruction) -> list[Instruction]:
         return [v for v in map(flow.source, op.operands) if v in inside]

@@ -84,7 +84,13 @@ _RULES = {
 
 
 def _check_elements(operands: tuple[Type, ...], names: str, rule: str) -> None:
-    """Check that all operands have one element type; HLO also allows several float types."""
+    """Check that all operands have one element type; HLO also allows several float types.
+
+    Args:
+        operands: Types of the operands.
+        names: Names of the operands, for the message.
+        rule: Label of the constraint.
+    """
     message = f"failed to verify that all of {{{names}}} have same element type"
     require(same_elements(tensors(names, operands)), rule, message)
 
@@ -149,6 +155,11 @@ def _broken(inferred: tuple[Type, ...], declared: tuple[Type, ...], rules: tuple
     """Return the label of the constraint that the first incompatible result breaks.
 
     It is the first label if all results are compatible.
+
+    Args:
+        inferred: Inferred types of the results.
+        declared: Declared types of the results.
+        rules: Label of the constraint on each result.
     """
     for a, b, rule in zip(inferred, declared, rules, strict=False):
         if not compatible(a, b):

@@ -67,7 +67,10 @@ class Collective(Op):
 
 
 def _check_channel(op: Collective, rule: str) -> None:
-    """Check that the op has a channel if its groups list global device ids."""
+    """Check that the op has a channel if its groups list global device ids.
+
+    `rule` is the label of the constraint.
+    """
     channel = op.channel_id or 0
     require(
         not op.use_global_device_ids or channel > 0,
@@ -107,7 +110,7 @@ class AllGather(Collective):
             self._verify_one(operand, result)
 
     def _verify_one(self, operand: TensorType, result: TensorType) -> None:
-        """Check the types of one operand and its result."""
+        """Check the types of one operand and of the result that gathers it."""
         d = self.all_gather_dim
         require(
             0 <= d < operand.rank,
@@ -141,7 +144,15 @@ class AllGather(Collective):
 
 
 def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ...]) -> Type:
-    """Return the type of a reduction's result; StableHLO takes element types from the body."""
+    """Return the type of a reduction's result.
+
+    It is that of the operands. In StableHLO the element types are those that the body returns.
+
+    Args:
+        op: The op.
+        operands: Types of the operands.
+        calls: The body, if there is one.
+    """
     if not calls or not is_mlir_notation(op.replica_groups):
         return packed(operands)
     found = leaves(returned(op.name, calls))
@@ -212,7 +223,13 @@ class Rooted(Collective):
         return operands[:-1] if self.has_dynamic_root else operands
 
     def _check_root(self, operands: tuple[Type, ...], data_rule: str, root_rule: str) -> None:
-        """Check that there are data operands, and one root index for each of them."""
+        """Check that there are data operands, and one root index for each of them.
+
+        Args:
+            operands: Types of all operands.
+            data_rule: Label of the constraint on the data operands.
+            root_rule: Label of the constraint on the root indices.
+        """
         name = Name(self.name)
         if not self.has_dynamic_root:
             message = message_of("{} requires at least one data operand", name)

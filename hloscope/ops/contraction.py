@@ -54,11 +54,21 @@ def check_dot_algorithm(
     *,
     imprecise: bool,
 ) -> None:
-    """Check that some hardware is known to support the algorithm.
+    """Check that some hardware is known to support a dot algorithm.
 
-    Types are given as MLIR prints them, such as `f32`.
+    Args:
+        lhs: Type to which the left operand is rounded, as MLIR prints it, such as `f32`.
+        rhs: Type to which the right operand is rounded.
+        accumulation: Type in which products are added.
+        lhs_components: Number of parts into which the left operand is split.
+        rhs_components: Number of parts into which the right operand is split.
+        operations: Number of primitive dots.
+        imprecise: May intermediate sums be less precise than the accumulation type?
 
     Source: StableHLO spec `dot_general`, (C22)-(C24), (I8)-(I14).
+
+    Raises:
+        VerifyError: No such hardware is known.
 
     >>> check_dot_algorithm("tf32", "tf32", "f32", 1, 1, 3, imprecise=False)
     """
@@ -84,7 +94,10 @@ def check_dot_algorithm(
 
 
 def check_precisions(precisions: Precisions | None, rule: str) -> None:
-    """Check that there are at most two precisions, one for each operand."""
+    """Check that there are at most two precisions, one for each operand.
+
+    `rule` is the label of the constraint.
+    """
     number = len(precisions or ())
     message = f"expects precision config to be empty or have <= 2 elements, got {number}"
     require(number <= 2, rule, message)
@@ -338,7 +351,13 @@ class RaggedDot(Op):
     def _check_group_sizes(self, lhs: TensorType, group_sizes: TensorType, ragged: int) -> None:
         """Check group sizes of rank above 1.
 
-        They have one vector for each index of the dimensions before the ragged one.
+        They must have one vector for each index of the left operand's dimensions before the ragged
+        one.
+
+        Args:
+            lhs: Type of the left operand.
+            group_sizes: Type of the group sizes.
+            ragged: The ragged dimension of the left operand.
         """
         batch, contracting = self.dimensions.lhs_batch, self.dimensions.lhs_contracting
         if ragged in batch:

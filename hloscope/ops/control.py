@@ -129,7 +129,13 @@ class Fusion(Op):
 
 
 def fused_twice(fused: str, first: str, second: str) -> str:
-    """Return the message for a computation that two fusions call, which must not share one."""
+    """Return the error message for a computation that two fusions call, which HLO forbids.
+
+    Args:
+        fused: The computation, as the message names it.
+        first: The first fusion.
+        second: The second fusion.
+    """
     return f"{fused} is fused twice, by {first} and {second}"
 
 
@@ -495,7 +501,7 @@ class Return(Op):
 
 
 def returned_values(computation: Computation) -> tuple[Instruction, ...]:
-    """Return the values that a computation returns: the operands of a tuple at the root, else it.
+    """Return the values that a computation returns: its root, or the operands of a root tuple.
 
     A tuple inside the tuple is one value.
     """

@@ -30,6 +30,10 @@ from hloscope.ops.shape import check_compatible_elements, check_element_counts, 
 
 
 def _check_dimension(d: int, rank: int, rule: str) -> None:
+    """Check that `d` is a dimension of an array of rank `rank`.
+
+    `rule` is the label of the constraint.
+    """
     message = f"requires non-negative dimension attribute; found ({d})"
     require(d >= 0, rule, message)
     message = f"requires dimension attribute in range [0, {rank}); found ({d})"
@@ -37,7 +41,10 @@ def _check_dimension(d: int, rank: int, rule: str) -> None:
 
 
 def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
-    """Check that the sizes in operand `shape`, if they are constants, fit the result's type."""
+    """Check that the sizes in operand `shape`, if they are constants, fit the result's type.
+
+    `rule` is the label of the constraint.
+    """
     sizes = known_elements(shape)
     if sizes is None:
         return
@@ -56,7 +63,10 @@ def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
 
 
 def _check_elements_agree(operand: TensorType, result: TensorType, rule: str) -> None:
-    """Check that operand and result have compatible element types, unless one is quantized."""
+    """Check that operand and result have compatible element types, unless one is quantized.
+
+    `rule` is the label of the constraint.
+    """
     if not any_quantized(operand, result):
         require(
             compatible(array(operand.element, ()), array(result.element, ())),

@@ -160,7 +160,13 @@ def _subclass(name: str, base: type[_O], doc: str, fields: Mapping[str, object])
 
 
 def _class(name: str, arity: str, marks: list[str]) -> type[Elementwise]:
-    """Return the op class of one line of the table, registered by its name."""
+    """Return the op class of one line of the table, registered by its name.
+
+    Args:
+        name: Name of the op.
+        arity: Number of operands.
+        marks: Names of attributes; `>` and a word states the element type of the result.
+    """
     camel = "".join(part.capitalize() for part in name.removeprefix("chlo.").split("_"))
     usual = "" if "." in name else f"{name}_c1"
     same, shape, result = _LABELS.get(name, (usual, usual, usual))

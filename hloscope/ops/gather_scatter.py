@@ -329,7 +329,13 @@ class Scatter(Op):
     def _check_dimensions(
         self, operand: TensorType, indices: tuple[int | None, ...], update: TensorType
     ) -> None:
-        """Check the dimension numbers for one input, its update and the index vectors."""
+        """Check the dimension numbers for one input, its update and the index vectors.
+
+        Args:
+            operand: Type of the input.
+            indices: Sizes of the scatter indices, the dimension of index vectors included.
+            update: Type of the update.
+        """
         window, inserted, batching = (
             self.update_window_dims,
             self.inserted_window_dims,
@@ -393,7 +399,13 @@ class Scatter(Op):
     def _check_updates(
         self, operand: TensorType, indices: tuple[int | None, ...], update: TensorType
     ) -> None:
-        """Check the sizes of an update: for each index, a window that fits into the input."""
+        """Check the sizes of an update: for each index, a window that fits into the input.
+
+        Args:
+            operand: Type of the input.
+            indices: Sizes of the scatter indices.
+            update: Type of the update.
+        """
         dropped = self.inserted_window_dims + self.input_batching_dims
         most = [size for d, size in enumerate(operand.sizes) if d not in dropped]
         for d, largest in zip(self.update_window_dims, most, strict=True):

@@ -48,7 +48,7 @@ class Table(NamedTuple):
 
     @property
     def rows(self) -> tuple[Dims, ...]:
-        """The rows, without the `-1`s that pad them.
+        """The rows of the matrix, without the `-1`s that pad them to equal lengths.
 
         >>> Table((2, 2), (0, 1, 2, -1)).rows
         ((0, 1), (2,))
@@ -395,5 +395,8 @@ class NamedSharding(Struct, frozen=True):
 
 
 def _steps(size: int, stride: int) -> range:
-    """Return the multiples of `stride` that a digit with `size` values contributes to a number."""
+    """Return the multiples 0, `stride`, 2 `stride` …, of which there are `size`.
+
+    They are what one digit of a mixed-radix number contributes to it.
+    """
     return range(0, size * stride, stride)

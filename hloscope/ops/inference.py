@@ -36,13 +36,21 @@ _COMPLEX_OF = {"f32": ELEMENT_TYPES["c64"], "f64": ELEMENT_TYPES["c128"]}
 
 
 def require(condition: bool, rule: str, message: str | MessageTemplate) -> None:
-    """Raise a `VerifyError` with the label `rule` unless `condition` holds."""
+    """Raise a `VerifyError` unless a condition holds.
+
+    Args:
+        condition: The condition.
+        rule: Label of the constraint, which the error has.
+        message: Text of the error.
+    """
     if not condition:
         raise VerifyError(message, rule=rule)
 
 
 def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = False) -> None:
     """Check that the op has `needed` operands; with `at_least`, it may have more.
+
+    `op` is the name of the op for the message, `operands` are its operands.
 
     Raises:
         VerifyError: The number is wrong.
@@ -58,8 +66,13 @@ def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = 
 def tensor(op: str, type_: Type, noun: str) -> TensorType:
     """Return `type_` if it is an array type; for a buffer, return its array type.
 
+    Args:
+        op: Name of the op, for the message.
+        type_: The type.
+        noun: Name of the operand or result of that type, for the message.
+
     Raises:
-        VerifyError: `type_` is not an array type; `noun` names it in the message.
+        VerifyError: `type_` is neither an array type nor a buffer.
     """
     if isinstance(type_, BufferType):
         return type_.element
@@ -87,8 +100,14 @@ def kind(type_: Type) -> str:
 def scalar(op: str, type_: Type, noun: str, rule: str) -> TensorType:
     """Return `type_` if it is an array type of rank 0.
 
+    Args:
+        op: Name of the op, for the message.
+        type_: The type.
+        noun: Name of the operand or result of that type, for the message.
+        rule: Label of the constraint.
+
     Raises:
-        VerifyError: The type is not an array type of rank 0; `noun` names it in the message.
+        VerifyError: The type is not an array type of rank 0.
     """
     array = tensor(op, type_, noun)
     require(array.rank == 0, rule, f"{noun} has rank {array.rank}, needs 0")
@@ -132,6 +151,8 @@ def leaves(type_: Type) -> tuple[Type, ...]:
 def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
     """Return the type of the value that called computation number `index` returns.
 
+    `op` is the name of the op, for the message; `calls` are its called computations.
+
     Raises:
         VerifyError: There are fewer called computations.
     """
@@ -161,6 +182,8 @@ def real_part(element: ElementType) -> ElementType:
 def complex_of(element: ElementType, rule: str = "") -> ElementType:
     """Return the complex type whose parts have this float type.
 
+    `rule` is the label of the constraint that there is one.
+
     Raises:
         VerifyError: There is none.
     """
@@ -181,6 +204,11 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
 
     For float types, which HLO may mix, it is the widest one.  For quantized types, whose scales may
     differ, it is the first one.
+
+    Args:
+        op: Name of the op, for the message.
+        types: Types of the operands.
+        rule: Label of the constraint that there is a common type.
 
     Raises:
         VerifyError: There is no common type.
@@ -287,12 +315,12 @@ def array(element: ElementType, dims: Iterable[Extent], encoding: str = "") -> T
 
 
 def static(sizes: Iterable[int]) -> list[Extent]:
-    """Return the extents of dimensions of known sizes."""
+    """Return the extents, pairs (size, `None`), of dimensions of known sizes."""
     return [(size, None) for size in sizes]
 
 
 def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
-    """Return the extent with `change` applied to its size and to its bound, if they are known."""
+    """Return an extent with `change` applied to its size and to its bound, if these are known."""
     size, bound = extent
     return (
         None if size is None else change(size),
@@ -301,7 +329,7 @@ def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
 
 
 def may_equal(a: Extent, b: Extent) -> bool:
-    """Could both extents be those of the same dimension, bounds aside?"""
+    """Could two extents, pairs (size, bound), describe the same dimension, bounds aside?"""
     return None in (a[0], b[0]) or a[0] == b[0]
 
 
@@ -349,6 +377,8 @@ def concatenated(a: Extent, b: Extent) -> Extent:
 def check_compatible_extents(d: int, a: Extent, b: Extent, rule: str = "") -> None:
     """Check that two extents can both describe dimension `d` of one array.
 
+    An extent is a pair of size and bound, `None` if unknown. `rule` is the constraint's label.
+
     Raises:
         VerifyError: Sizes differ, or a size exceeds a bound.
     """
@@ -363,6 +393,11 @@ def check_compatible_extents(d: int, a: Extent, b: Extent, rule: str = "") -> No
 
 def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Extent]:
     """Return the common dimensions of all types, as specific as possible.
+
+    Args:
+        op: Name of the op, for the message.
+        types: The array types.
+        rule: Label of the constraint that sizes agree.
 
     Raises:
         VerifyError: Ranks or sizes differ.
@@ -415,7 +450,15 @@ def sizes_text(sizes: Iterable[int | None]) -> str:
 
 
 def check_distinct(lhs: Dims, rhs: Dims, lhs_name: str, rhs_name: str, rule: str) -> None:
-    """Check that no dimension occurs twice in `lhs` and `rhs` together."""
+    """Check that no dimension occurs twice in `lhs` and `rhs` together.
+
+    Args:
+        lhs: First list of dimensions.
+        rhs: Second list of dimensions.
+        lhs_name: Name of the first list, for the message.
+        rhs_name: Name of the second list, for the message.
+        rule: Label of the constraint.
+    """
     seen: set[int] = set()
     for d in (*lhs, *rhs):
         require(
@@ -427,7 +470,16 @@ def check_distinct(lhs: Dims, rhs: Dims, lhs_name: str, rhs_name: str, rule: str
 def check_in_bounds(
     dim: int, upper: int, name: str, upper_name: str, rule: str, *, inclusive: bool = False
 ) -> None:
-    """Check that `dim` is in `[0, upper)`, or in `[0, upper]` if `inclusive`."""
+    """Check that `dim` is in `[0, upper)`, or in `[0, upper]` if `inclusive`.
+
+    Args:
+        dim: The number to check.
+        upper: Upper bound of the number.
+        name: Name of `dim`, for the message.
+        upper_name: Name of `upper`, for the message.
+        rule: Label of the constraint.
+        inclusive: Is `upper` itself allowed?
+    """
     end = "]" if inclusive else ")"
     require(
         0 <= dim < upper + inclusive,
@@ -437,7 +489,15 @@ def check_in_bounds(
 
 
 def check_all_in_bounds(dims: Dims, upper: int, name: str, upper_name: str, rule: str) -> None:
-    """Check that each of `dims` is in `[0, upper)`."""
+    """Check that each of `dims` is in `[0, upper)`.
+
+    Args:
+        dims: The numbers to check.
+        upper: Exclusive upper bound of the numbers.
+        name: Name of `dims`, for the message.
+        upper_name: Name of `upper`, for the message.
+        rule: Label of the constraint.
+    """
     for dim in dims:
         require(
             0 <= dim < upper,
@@ -454,10 +514,14 @@ def without(items: Sequence[Extent], dims: Iterable[int]) -> list[Extent]:
 
 
 def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[TensorType]]:
-    """Return the N inputs and the N initial values among the operands of a reduction.
+    """Return the types of the N inputs and of the N initial values of a reduction.
+
+    Args:
+        op: Name of the op, for the message.
+        operands: Types of all operands, inputs first.
 
     Raises:
-        VerifyError: The number of operands is 0 or odd.
+        VerifyError: The number of operands is 0 or odd, or a type is not an array type.
     """
     if not operands or len(operands) % 2:
         raise VerifyError(

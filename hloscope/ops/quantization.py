@@ -112,7 +112,7 @@ def check_binary(lhs: Type, rhs: Type, result: Type) -> None:
 def check_same_scale(a: Type, b: Type, rule: str) -> None:
     """Check that two arrays quantized per tensor have the same element type.
 
-    Other types are not checked.
+    Other types are not checked. `rule` is the label of the constraint.
     """
     if per_tensor(a) and per_tensor(b):
         require(
@@ -126,7 +126,7 @@ def check_same_scales(a: Type, b: Type, rule: str) -> None:
     """Check that two arrays quantized per axis have the same scales and zero points.
 
     If one type has more scales than the other, the rest is not compared: sizes are checked
-    elsewhere.
+    elsewhere. `rule` is the label of the constraint.
     """
     x, y = per_axis(a), per_axis(b)
     if x and y:

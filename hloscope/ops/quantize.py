@@ -14,7 +14,17 @@ from hloscope.ops.quantization import quantized
 def _pair(
     op: str, operands: tuple[Type, ...], results: tuple[Type, ...], rule: str
 ) -> tuple[TensorType, TensorType]:
-    """Return the types of the operand and of the declared result, whose shapes must agree."""
+    """Return the types of the only operand and the only declared result of a conversion.
+
+    Args:
+        op: Name of the op.
+        operands: Types of the operands.
+        results: Declared types of the results.
+        rule: Label of the constraint that their shapes agree.
+
+    Raises:
+        VerifyError: There are several operands or results, one is not an array, or shapes differ.
+    """
     count(op, operands, 1)
     require(
         len(results) == 1, "", message_of(f"`{{}}` has {len(results)} results, needs 1", Name(op))

@@ -174,7 +174,15 @@ def _check_parameter(
     *,
     any_float: bool,
 ) -> Array:
-    """Check that the body's parameter `index` has the type `result`, and return its type."""
+    """Check that a parameter of a reduction's body has the type of a result; return its type.
+
+    Args:
+        arguments: Types of all parameters of the body.
+        index: Number of the parameter.
+        result: Type of the result.
+        rules: Labels of the constraints.
+        any_float: May float types differ?
+    """
     parameter = arguments[index]
     if not isinstance(parameter, Array) or not could_have_type(
         result, parameter, any_float=any_float
@@ -192,7 +200,14 @@ def _check_parameter(
 
 
 def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) -> None:
-    """Check that initial value `i` has the sizes of the result and a type promotable to it."""
+    """Check that an initial value has the result's sizes, and an element type promotable to it.
+
+    Args:
+        i: Number of the initial value.
+        result: Type of the result of the body.
+        init: Type of the initial value.
+        rules: Labels of the constraints.
+    """
     both = message_of("{} vs {}", result, init)
     require(
         isinstance(result, UnrankedTensorType) or compatible_shapes(init, result),
@@ -219,7 +234,12 @@ def _check_sizes(
 ) -> None:
     """Check that the sizes of a parameter are a subsequence of `allowed`.
 
-    The parameter has index `number + i`; it takes elements of input `i`.
+    Args:
+        number: Number of inputs.
+        i: Number of the input whose elements the parameter takes; the parameter is `number + i`.
+        parameter: Type of the parameter.
+        allowed: The allowed sizes.
+        rule: Label of the constraint.
     """
     require(
         parameter.rank <= len(allowed),
@@ -480,7 +500,12 @@ class Map(Op):
 
 
 def _mapped(types: Sequence[TensorType], body: Callee) -> TensorType:
-    """Return the type of the scalar that `map`'s computation returns; check its signature."""
+    """Return the scalar type that the computation of a `map` returns, after checking its signature.
+
+    Args:
+        types: Types of the operands of `map`.
+        body: The computation: one scalar parameter for each operand.
+    """
     rule, arguments, results = "map_c4", body.arguments, body.results
     require(
         not arguments or len(arguments) == len(types),

@@ -67,6 +67,11 @@ def product_element(lhs: TensorType, rhs: TensorType) -> ElementType:
 def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: str) -> TensorType:
     """Return the declared result type, after checking that it has the inferred sizes.
 
+    Args:
+        inferred: Inferred type of the result.
+        results: Declared types of the results.
+        rule: Label of the constraint that the sizes agree.
+
     Raises:
         VerifyError: The sizes differ, or the result is not one array.
     """
@@ -93,6 +98,11 @@ def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: 
 
 def _join(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Extent]) -> Type:
     """Join types: arrays dimension by dimension with `meet`, tuples element by element.
+
+    Args:
+        types: The types.
+        rule: Label of the constraint that they can be joined.
+        meet: Returns the extent (size, bound) of two extents of one dimension.
 
     Raises:
         VerifyError: The types cannot be joined.
@@ -121,6 +131,8 @@ def _join(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Ext
 def most_specific(types: Sequence[Type], rule: str = "") -> Type:
     """Return the most specific type of a value that has all of `types`.
 
+    `rule` is the label of the constraint that there is such a type.
+
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]
     >>> most_specific([TensorType(f32, (2, None)), TensorType(f32, (None, 3))]).sizes
@@ -131,6 +143,8 @@ def most_specific(types: Sequence[Type], rule: str = "") -> Type:
 
 def least_specific(types: Sequence[Type], rule: str = "") -> Type:
     """Return the most specific type that all of `types` refine, as for a conditional's result.
+
+    `rule` is the label of the constraint that there is such a type.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]

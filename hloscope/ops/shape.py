@@ -67,14 +67,21 @@ def _raw(t: TensorType) -> str:
 
 
 def _pair(op: Op, operands: tuple[Type, ...], results: tuple[Type, ...]) -> list[TensorType]:
-    """Return the types of the operand and of the result of an op that has one of each."""
+    """Return the array types of the only operand and of the first result of an op.
+
+    Raises:
+        VerifyError: There are several operands, or a type is not an array type.
+    """
     count(op.name, operands, 1)
     operand = tensor(op.name, operands[0], "the operand")
     return [operand, tensor(op.name, results[0], "the result")]
 
 
 def check_compatible_elements(a: TensorType, b: TensorType, rule: str) -> None:
-    """Check that element types are compatible; the scales of quantized types may differ."""
+    """Check that element types are compatible; the scales of quantized types may differ.
+
+    `rule` is the label of the constraint.
+    """
     require(
         compatible_elements(a.element, b.element),
         rule,
@@ -83,7 +90,10 @@ def check_compatible_elements(a: TensorType, b: TensorType, rule: str) -> None:
 
 
 def check_element_counts(operand: TensorType, result: TensorType, rule: str) -> None:
-    """Check that operand and result have equally many elements, if all sizes are known."""
+    """Check that operand and result have equally many elements, if all sizes are known.
+
+    `rule` is the label of the constraint.
+    """
     if operand.is_static and result.is_static:
         found, needed = prod(result.shape), prod(operand.shape)
         require(
@@ -95,7 +105,10 @@ def check_element_counts(operand: TensorType, result: TensorType, rule: str) -> 
 
 
 def check_unique(dims: Dims, rule: str) -> None:
-    """Check that the entries of `broadcast_dimensions` are distinct."""
+    """Check that the entries of `broadcast_dimensions` are distinct.
+
+    `dims` are these entries, `rule` is the label of the constraint.
+    """
     message = "broadcast_dimensions should not have duplicates"
     require(len(set(dims)) == len(dims), rule, message)
 

@@ -37,7 +37,11 @@ def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | 
 def _check_scalars(op: str, starts: list[TensorType], number: str, same: str) -> None:
     """Check that the starts are scalars, or one vector, and have one element type.
 
-    `number` and `same` are the labels of these two constraints.
+    Args:
+        op: Name of the op, for the message.
+        starts: Types of the start operands.
+        number: Label of the constraint that they are scalars or one vector.
+        same: Label of the constraint that they have one element type.
     """
     for d, t in enumerate(starts):
         scalar = t.rank == 0 or (t.rank == 1 and len(starts) == 1)

@@ -15,7 +15,14 @@ HOST_TO_DEVICE: Final = 3
 
 
 def _check_channel(op: Send | Recv, rule: str, host: int, name: str) -> None:
-    """Check that the channel type is `host` for host transfers, else that between devices."""
+    """Check that the channel type is `host` for host transfers, else that between devices.
+
+    Args:
+        op: The op.
+        rule: Label of the constraint.
+        host: StableHLO's number of the channel type of host transfers.
+        name: Name of that channel type, for the message.
+    """
     wanted, found = (host, name) if op.is_host_transfer else (DEVICE_TO_DEVICE, "DEVICE_TO_DEVICE")
     require(
         op.channel_type == wanted,

@@ -51,6 +51,8 @@ class WindowRules(NamedTuple):
 def check_padding_shape(padding: tuple[Any, ...], rule: str) -> None:
     """Check that padding consists of pairs (low, high); `padding` is nested as in the program.
 
+    `rule` is the label of the constraint.
+
     >>> check_padding_shape(((0, 1), (0, 0)), "convolution_c4")
     """
     shape: list[int] = []
@@ -135,7 +137,7 @@ class Window(Struct, frozen=True):
 
 
 NO_WINDOW: Final = Window((), (), (), (), (), ())
-"""The window without dimensions."""
+"""The window without dimensions, of an op that states none."""
 
 
 @op("reduce_window")

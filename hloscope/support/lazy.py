@@ -75,6 +75,8 @@ class LazyPattern:
 def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a regular expression that is compiled at its first use.
 
+    `flags` are those of `re.compile`.
+
     >>> number = pattern("[0-9]+")
     >>> number.sub("N", "s32[16]")
     'sN[N]'

@@ -35,9 +35,14 @@ MOST_ARTIFACT: Final = 1 << 32
 MAX_BYTES: Final = 1 << 30
 """Maximum bytes of one value in a program that is executed."""
 MOST_FLOPS: Final = 10**12
-"""Maximum multiplications and additions of products and windows in a run; some minutes."""
+"""Maximum number of multiplications and additions of products and windows in one run.
+
+So many take some minutes.
+"""
 MOST_STEPS: Final = 2 * 10**6
-"""Maximum number of instructions that a run executes, with repetitions; two seconds."""
+"""Maximum number of instructions that a run executes, with repetitions; so many take two
+seconds.
+"""
 MOST_THREADS: Final = 1 << 26
 """Maximum number of threads of a GPU kernel that is executed."""
 MOST_MEMORY: Final = 1 << 31
@@ -55,10 +60,11 @@ _DIGITS: Final = pattern(r"[0-9]+")
 
 
 class Nested:
-    """Base class, before `Struct`, of value classes whose fields may hold such values.
+    """Base class of value classes whose fields may hold such values, nested to any depth.
 
-    The hash of a `Struct` recurses in C without a limit: for types nested 60,000 deep it would
-    crash the process. This hash is in Python, which raises `RecursionError` before that.
+    It must come before `Struct` among the bases. The hash of a `Struct` recurses in C without a
+    limit: for types nested 60,000 deep it would crash the process. This hash is in Python, which
+    raises `RecursionError` before that.
     """
 
     __slots__ = ()

@@ -65,11 +65,7 @@ def forked(serve: Callable[[], object], memory: int | None) -> int:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Context manager that blocks interrupts in this thread, and in processes started inside.
-
-    =>
-    simplified_marker
-    """
+    """Context manager that blocks interrupts in this thread, and in processes started inside."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -17,6 +17,8 @@ N = TypeVar("N")
 def reached(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) -> dict[N, None]:
     """Return the roots and all nodes reachable from them, each once, in depth-first order.
 
+    `successors` returns the nodes to which edges lead from a node.
+
     >>> list(reached([12], lambda n: [n // 2, n // 3] if n else []))
     [12, 4, 1, 0, 2, 6, 3]
     """
@@ -33,6 +35,8 @@ def reached(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) -> dict[
 def nearest_first(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) -> Iterator[N]:
     """Yield the roots and all nodes reachable from them, each once, in breadth-first order.
 
+    `successors` returns the nodes to which edges lead from a node.
+
     >>> list(nearest_first([12], lambda n: [n // 2, n // 3] if n else []))
     [12, 6, 4, 3, 2, 1, 0]
     """
@@ -48,6 +52,8 @@ def nearest_first(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) ->
 
 def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]:
     """Yield the roots and all nodes below them in preorder; a shared node is repeated.
+
+    `parts` returns the nodes directly below a node, in order.
 
     >>> list(nested([(1, (2, 3))], lambda x: x if isinstance(x, tuple) else ()))
     [(1, (2, 3)), 1, (2, 3), 2, 3]

@@ -225,7 +225,10 @@ def _check_types(fused: Fused) -> None:
 
 
 def _introduced(fused: Fused, root: Instruction) -> list[tuple[Instruction, int]]:
-    """Return pairs (instruction, number of parameters that it introduces), users first."""
+    """Return the instructions that introduce tile sizes to choose, with the number of these.
+
+    They are the root and dots. Users come first.
+    """
     found = {root: _rank(root)}
     for ins in fused.users_first:
         if isinstance(ins.op, DOTS):
@@ -252,9 +255,10 @@ def _sizes(ins: Instruction) -> tuple[int, ...]:
 
 
 class _TileTraversal:
-    """One traversal from the root to the operands, region by region.
+    """Traversal of a fusion from the root to the operands that finds symbolic tiles.
 
-    It collects the constraints of all tiles.
+    A dot's loop and a concatenate's operands are regions, traversed one by one. The constraints of
+    all tiles are collected.
     """
 
     def __init__(
@@ -352,7 +356,7 @@ class _TileTraversal:
         self.dropped &= tile.dropped
 
     def _check_op(self, ins: Instruction) -> None:
-        """Raise an error for an op that XLA does not tile, whatever its map is.
+        """Raise an error for an op that XLA's tiling refuses whatever tile its users need.
 
         Raises:
             RefusedError: XLA does not tile the op.
@@ -369,9 +373,14 @@ class _TileTraversal:
                 raise RefusedError(replace(alone, reason=reason, instruction=ins))
 
     def _maps(self, ins: Instruction, output: int = 0) -> list[tuple[int, IndexingMap, str]]:
-        """Return, for each operand, the number of the tensor that is read, its map, and a reason.
+        """Return, for each operand, the number of the tensor read, its map, and a reason.
 
-        The reason says why the map has more elements than are read; it is empty if it has not.
+        The map leads from an index of the result to an index of the tensor. The reason says why the
+        map has more elements than are read; it is empty if it has not.
+
+        Args:
+            ins: The instruction.
+            output: Number of the tensor in its result.
         """
         # An instruction has a node for each of its different tiles, and all of them use its maps.
         found = self._ruled.get((ins, output))

@@ -130,7 +130,7 @@ class TiledComputation(Struct, frozen=True, eq=False):
 
     @property
     def programs(self) -> int:
-        """Number of programs."""
+        """Number of programs of the kernel: one for each tile of the root."""
         return prod(self.tiles)
 
     def every(self) -> Iterator[TiledInstruction]:
@@ -283,7 +283,7 @@ class _Concrete:
     def _iteration_space(
         self, m: IndexingMap, active: tuple[int, ...], parent: _IterationSpace | None
     ) -> _IterationSpace:
-        """Return the iteration space of a region whose root has the map `m`.
+        """Return the iteration space of a region: its programs and the offsets of its tiles.
 
         Only some of the parent's programs compute a region of a concatenate. Its numbers of tiles
         are the parent's, and a constraint selects the programs. The same holds for loops inside it.
@@ -343,9 +343,13 @@ class _Concrete:
     def _region(
         self, arguments: tuple[Sequence[TiledNode], _IterationSpace]
     ) -> RecursiveCalls[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
-        """Return the tiles of one region.
+        """Return the tiles of one region, without duplicates.
 
         Yields nested regions, with their iteration spaces, to receive their tiles.
+
+        Args:
+            arguments: The nodes of the region, operands before users, and the region's iteration
+                space.
         """
         nodes, place = arguments
         known: dict[tuple[object, ...], TiledInstruction] = {}
@@ -487,9 +491,16 @@ def major_to_minor(tiles: IndexingMap, space: Space) -> IndexingMap | Refusal:
 def transposed(
     tiles: IndexingMap, space: Space, exchanged: tuple[int, int]
 ) -> IndexingMap | Refusal:
-    """Return `major_to_minor` with two dimensions exchanged, if both are iterated over.
+    """Return the map from a program's number to the results of `tiles`, transposed.
 
-    `exchanged` has the numbers of the two dimensions.
+    The last dimension varies fastest. The order is that of `space` with the two dimensions
+    exchanged; if one of them is not iterated over, it is the order of `space`. The result is a
+    refusal if `space` and `tiles` do not fit.
+
+    Args:
+        tiles: Map from the position of a tile along each dimension, for example to its offsets.
+        space: The iterated dimensions, major to minor. All others are at position 0.
+        exchanged: Numbers of the two dimensions.
     """
     wrong = _check(space, tiles)
     if wrong is not None:

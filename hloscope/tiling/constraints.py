@@ -214,7 +214,7 @@ class TileConstraints(Struct, frozen=True):
 
     @classmethod
     def of(cls, *clauses: Clause) -> TileConstraints:
-        """Return the constraints with these clauses, without those that always hold.
+        """Return the constraints with the given clauses, without clauses that always hold.
 
         >>> print(TileConstraints.of(Within(Const(1), ONE)))
         always satisfied
@@ -351,7 +351,7 @@ class ConstraintExpression(Struct, frozen=True):
 
     @property
     def is_satisfiable(self) -> bool:
-        """Is there any conjunction?"""
+        """Does the expression have a conjunction? Without one, no tile sizes satisfy it."""
         return bool(self.conjunctions)
 
     def __and__(self, other: ConstraintExpression) -> ConstraintExpression:

@@ -254,7 +254,7 @@ _FAMILIES: Final = {
     "random": "its numbers depend on a state, not on elements",
     "transfers": "it talks to the host or to another device",
 }
-"""By op family, the reason why its ops have no rules."""
+"""By op family (file of `hloscope.ops`), the reason why its ops have no propagation rules."""
 
 for _cls in OPS.values():
     if _reason := _FAMILIES.get(_cls.__module__.rpartition(".")[2]):

@@ -138,11 +138,17 @@ class TiledKernel:
 # ---------------------------------------------------------------------------------- building
 
 Schema: TypeAlias = tuple[list[range], list[int]]
-"""Numbers of operands: groups that have a region each, and the operands without a region."""
+"""Operand numbers of an instruction: groups that get a region each, then operands without a region.
+
+The operands of a region are computed together in one loop or branch.
+"""
 
 
 def _schema(space: TilingSpace, ins: Instruction) -> Schema:
-    """Return the groups of operands of `ins` that have a region each, and its other operands."""
+    """Return the operands of `ins` that are computed in a loop or branch, grouped, and the others.
+
+    Each group gets a region of its own. Operands are given by number.
+    """
     count = len(ins.operands)
     match ins.op:
         case Dot() | DotGeneral() | ScaledDot() | RaggedDot():
@@ -177,7 +183,13 @@ class _Growing:
         self.todo: list[RegionInstruction] = []
 
     def enter(self, ins: Instruction, output: int, tile: Tile) -> RegionInstruction:
-        """Return the region's instruction with this tile; it is added if it is new."""
+        """Return the instruction of the region with this tile; add it if the region lacks it.
+
+        Args:
+            ins: The instruction.
+            output: Number of the array in its value.
+            tile: Tile of the array.
+        """
         found = self.known.get((ins, output, tile))
         if found is None:
             found = self.known[ins, output, tile] = RegionInstruction(ins, output, tile)
@@ -215,7 +227,7 @@ class _Tiling:
         return TiledKernel(self.space, outer.region, refusals, beyond)
 
     def _grow(self, growing: _Growing) -> None:
-        """Propagate the tiles of a region to operands, until there are no new tiled instructions.
+        """Propagate the tiles of a region from instructions to operands until nothing new is added.
 
         The instruction added last is visited first.
         """

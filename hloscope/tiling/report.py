@@ -115,7 +115,7 @@ class TileReport(Struct, frozen=True):
 
     @property
     def is_possible(self) -> bool:
-        """Is the image of every tile in every operand known to be a strided box?"""
+        """Is it known that every tile reads a strided box of every operand?"""
         read = [o for o in self.operands if o.exact.verdict is not TileVerdict.EMPTY]
         return bool(read) and all([o.exact.is_box and not o.claim for o in read])
 

@@ -173,14 +173,26 @@ class TilingSpace:
         return TilingSpace(self.fused, dimensions, self.runtime, self._keys, self._runtime_keys)
 
     def number(self, ins: Instruction, position: int) -> int | None:
-        """Return the number of an instruction's dimension; `None` if it is not in the space.
+        """Return the number of an instruction's dimension in the tiling space.
 
-        `position` is that of `Dimension.position`.
+        `None` if the tiling space does not have the dimension.
+
+        Args:
+            ins: The instruction.
+            position: Position among its dimensions: output dimensions first, then reduced or
+                contracted ones.
         """
         return self._keys.get((ins, position))
 
     def runtime_number(self, ins: Instruction, operand: int) -> int | None:
-        """Return the number of the run-time value read from an operand; `None` without one."""
+        """Return the index in `runtime` of the value that `ins` reads from an operand.
+
+        `None` if there is no such run-time value.
+
+        Args:
+            ins: The instruction.
+            operand: Number of the operand; -1 for a value that is not an operand.
+        """
         return self._runtime_keys.get((ins, operand))
 
     def own_tile(self, i: int) -> DimTile:
@@ -216,7 +228,10 @@ class TilingSpace:
 
     @property
     def box(self) -> dict[Var, Interval]:
-        """The intervals of the variables `tid_i`, `ts_i` and `rt_j`."""
+        """The intervals of all variables in tiles.
+
+        They are tile numbers `tid_i`, tile sizes `ts_i` and run-time values `rt_j`.
+        """
         found: dict[Var, Interval] = {}
         for i, d in enumerate(self.dimensions):
             found[Dim(i)] = Interval(0, max(d.tiles, 1) - 1)
@@ -231,11 +246,14 @@ class TilingSpace:
         return Domain(self.box)
 
     def simplify(self, e: Expr) -> Expr:
-        """Return an equal expression, simplified once all tile sizes are chosen."""
+        """Return an expression that equals `e`.
+
+        It is simplified only if all tile sizes are chosen; otherwise it is `e` itself.
+        """
         return e if self.is_symbolic else self.domain.simplify(e)
 
     def simplified(self, tile: Tile) -> Tile:
-        """Return the tile with expressions simplified once all tile sizes are chosen."""
+        """Return an equal tile, with simplified expressions if all tile sizes are chosen."""
         return tile if self.is_symbolic else tile.mapped(self.domain.simplify)
 
     def bounds(self, e: Expr) -> Interval:
@@ -379,7 +397,10 @@ class Added(Struct, frozen=True):
 Adding: TypeAlias = Callable[[Instruction, Any], Added]
 A = TypeVar("A", bound=Adding)
 ADDED: Final[dict[type[Op], Adding]] = {}
-"""For each op class, the function that returns what an instruction adds to the space."""
+"""For each op class, a function that returns the dimensions and run-time values of an instruction.
+
+They are those that the tiling space gets in addition to the dimensions of the roots.
+"""
 
 
 def _adds(*classes: type[Op]) -> Callable[[A], A]:

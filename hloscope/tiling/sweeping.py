@@ -40,9 +40,14 @@ from hloscope.tiling.traffic import (
 )
 
 MOST: Final = 1 << 16
-"""Maximum number of tilings in one sweep; with more, some candidate sizes are left out."""
+"""Maximum number of tilings of a fusion in one sweep; with more, some candidate sizes are left
+out.
+"""
 MOST_CHECKED: Final = 1 << 8
-"""Maximum number of tilings for fusions with several outputs, where each is tiled separately."""
+"""Maximum number of tilings in a sweep of a fusion with several outputs.
+
+Each of them is tiled separately.
+"""
 TRANSACTION: Final = 64
 """Bytes of a transaction between memory and L2, on most devices."""
 MAX_ELEMENTS: Final = 1 << 20
@@ -85,7 +90,12 @@ class Sweep(Struct, frozen=True, eq=False):
         return len(self.sizes)
 
     def choice(self, row: int, limits: Limits) -> Choice:
-        """Return tiling number `row`, with its figures and the limits that it exceeds."""
+        """Return one tiling of the sweep, with its figures and the limits that it exceeds.
+
+        Args:
+            row: Number of the tiling, counted from 0.
+            limits: Limits of the device.
+        """
         return Choice(
             tuple(self.sizes[row].tolist()),
             int(self.programs[row]),
@@ -125,7 +135,7 @@ class Choice(NamedTuple):
 
     Attributes:
         sizes: Tile sizes, one for each parameter.
-        programs: Number of programs.
+        programs: Number of programs, one for each tile of the root.
         bytes_moved: Bytes that all programs read and write: whole transactions of each tile.
         shared: Bytes of shared memory of a program.
         registers: Registers of 4 bytes that a program holds at once.
@@ -330,7 +340,14 @@ def _standing(
 ) -> Standing:
     """Return the rank of the tiling `own` among the found ones that fit the device.
 
-    `fits` says for each tiling in `found` whether it fits.
+    Args:
+        symbolic: The fusion.
+        own: The tiling to rank, one size for each parameter.
+        found: The tilings to compare with.
+        fits: Does each tiling in `found` fit the device? [tilings].
+        limits: Limits of the device.
+        stages: Pipeline stages of loops.
+        transaction: Bytes of a transaction between memory and L2.
     """
     sizes = [min(size, max(p.size, 1)) for size, p in zip(own, symbolic.parameters, strict=True)]
     alone = sweep(symbolic, [sizes], stages=stages, transaction=transaction)
@@ -488,9 +505,14 @@ def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
 
 
 def new_tiles(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
-    """Yield the arrays of a fusion, each with a flag for each tiling: is the array's tile new?
+    """Yield the arrays that a fusion reads or writes, and for which tilings they have a new tile.
 
-    It is not new if it equals an earlier tile of the same array.
+    The tile of an input is not new if it equals an earlier tile of the same array in the same
+    region.
+
+    Args:
+        symbolic: The fusion.
+        table: Tile sizes, [tilings, parameters]; the flags are [tilings].
     """
     before: dict[tuple[int, Instruction, int], list[TiledNode]] = {}
     for array in arrays_of(symbolic):

@@ -54,8 +54,11 @@ from hloscope.tiling.tile import Refusal, RefusalCode
 class SymbolicTile(Struct, frozen=True):
     """Offset, size and stride along each dimension of the operand, as functions of tile sizes.
 
+    A parameter is a tile size to choose; it divides one dimension.
+
     Attributes:
-        bounds: Whole size of each parameter; strides are valid for tile sizes up to these.
+        bounds: Whole size of the dimension of each parameter; strides are valid for tile sizes up
+            to these.
         offsets: Offset along each dimension, over runtime variables only.
         sizes: Number of elements along each dimension.
         strides: Distance between elements along each dimension.
@@ -78,13 +81,17 @@ class SymbolicTile(Struct, frozen=True):
         return len(self.sizes)
 
     def sizes_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the sizes of the operand's tile for these tile sizes of the parameters."""
+        """Return the sizes of the operand's tile for given tile sizes of the output.
+
+        `sizes` has one tile size for each parameter, the tile sizes to choose.
+        """
         return tuple([_at(e, sizes) for e in self.sizes])
 
     def strides_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the strides of the operand's tile for these tile sizes of the parameters.
+        """Return the strides of the operand's tile for given tile sizes of the output.
 
-        Sizes beyond a dimension count as the whole dimension, as in XLA.
+        `sizes` has one tile size for each parameter. Sizes beyond a dimension count as the whole
+        dimension, as in XLA.
 
         >>> from hloscope.indexing import IndexingMap
         >>> tile = symbolic_tile(IndexingMap.parse("(d0) -> (d0 * 3 + 1), domain: d0 in [0, 4]"))
@@ -95,20 +102,26 @@ class SymbolicTile(Struct, frozen=True):
         return tuple([_at(e, clamped) for e in self.strides])
 
     def sizes_array(self, sizes: Ints) -> Ints:
-        """Return the sizes of the operand's tile for many tilings: [tilings, dimensions]."""
+        """Return the sizes of the operand's tile for many tilings: [tilings, dimensions].
+
+        `sizes` has the tile sizes of one tiling in each row: [tilings, parameters].
+        """
         if not self.sizes:
             return np.zeros((len(sizes), 0), dtype=np.int64)
         return np.stack([values(e, sizes) for e in self.sizes], axis=1)
 
     def strides_array(self, sizes: Ints) -> Ints:
-        """Return the strides of the operand's tile for many tilings: [tilings, dimensions]."""
+        """Return the strides of the operand's tile for many tilings: [tilings, dimensions].
+
+        `sizes` has the tile sizes of one tiling in each row: [tilings, parameters].
+        """
         if not self.strides:
             return np.zeros((len(sizes), 0), dtype=np.int64)
         clamped = np.minimum(sizes, np.array(self.bounds, dtype=np.int64).reshape(1, -1))
         return np.stack([values(e, clamped) for e in self.strides], axis=1)
 
     def text(self, indent: str = "") -> str:
-        """Return the tile as XLA prints it."""
+        """Return the tile as XLA prints it, each line after `indent`."""
         rows = self.rows()
         return "".join(
             [f"{indent}Symbolic tile with", *[f"\n{indent}  {k}: {v}" for k, v in rows.items()]]
@@ -211,7 +224,10 @@ def _no(reason: str, e: Expr | None = None) -> Refusal:
 
 
 class _Part(Struct, frozen=True):
-    """Size and stride of the tile along one result, and the constraints for them."""
+    """Size and stride of the tile along one result of a map, and the constraints for them.
+
+    The constraints are on tile sizes.
+    """
 
     size: Expr
     stride: Expr
@@ -223,7 +239,12 @@ _Found: TypeAlias = _Part | Refusal
 
 
 def _part(e: Expr, m: IndexingMap) -> _Found:
-    """Return size and stride of a result that is 0 at the origin, by the form of its expression."""
+    """Return the tile's size and stride along one result of a map, by the result's expression.
+
+    Args:
+        e: The result, which is 0 at the origin.
+        m: The map.
+    """
     if isinstance(e, Sum) and (len(e.terms) > 1 or e.const):
         return _of_sum(e, m)
     term, factor = e.terms[0] if isinstance(e, Sum) else (e, 1)
@@ -288,7 +309,10 @@ _NAMES: Final[dict[type, str]] = {Runtime: "a value read at run time that is mul
 
 
 def _of_sum(e: Sum, m: IndexingMap) -> _Found:
-    """Return size and stride of a sum with nested strides, such as `d0 * 48 + d1 * 6 + d2`."""
+    """Return the tile's size and stride along a result that is a sum with nested strides.
+
+    An example is `d0 * 48 + d1 * 6 + d2`.
+    """
     if e.const:
         return _no("a sum with a constant that is not its offset", e)
     summands: list[tuple[Expr, int, int]] = []  # size, stride, size of the whole

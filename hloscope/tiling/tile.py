@@ -95,7 +95,14 @@ class DimTile(Struct, frozen=True):
 
     @classmethod
     def of(cls, offset: Expr | int, size: Expr | int, stride: int, bound: int) -> DimTile:
-        """Return the tile of these expressions; an integer stands for a constant."""
+        """Return the tile of one dimension; an integer stands for a constant expression.
+
+        Args:
+            offset: First index.
+            size: Number of indices.
+            stride: Distance between indices.
+            bound: Exclusive upper bound of indices; those beyond are cut off.
+        """
         return cls(expr(offset), expr(size), Const(stride), Const(bound))
 
     def __str__(self) -> str:
@@ -158,7 +165,8 @@ class Tile(Struct, frozen=True):
 
     Attributes:
         dims: Tile of each dimension.
-        replicas: Positions in the groups of the collectives that the array is gathered from.
+        replicas: For an array that collectives gather from several devices: tiles of the positions,
+            in the collectives' groups, of the devices that are read.
 
     >>> print(Tile((DimTile.of(Dim(0) * Range(0), Range(0), 1, 10),)))
     offsets [tid_0 * ts_0] sizes [ts_0] strides [1] upper bounds [10]
@@ -192,7 +200,7 @@ class Tile(Struct, frozen=True):
         return _fields(self.dims)
 
     def replica_fields(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return the expressions of the positions in groups as texts, as in `fields`."""
+        """Return the expressions of `replicas` as texts: pairs (name of the field, texts)."""
         return _fields(self.replicas)
 
     def __str__(self) -> str:
@@ -229,7 +237,7 @@ class Tile(Struct, frozen=True):
         return self.mapped(lambda e: substitute(e, values))
 
     def with_dims(self, dims: Iterable[DimTile]) -> Tile:
-        """Return a tile with the tiles `dims` of dimensions, and the same positions in groups."""
+        """Return a tile with other tiles of dimensions, `dims`, and the same `replicas`."""
         return Tile(tuple(dims), self.replicas)
 
     def permuted(self, order: Sequence[int]) -> Tile:
@@ -320,5 +328,11 @@ class RefusedError(Exception):
 def refused(
     reason: str, at: Instruction | None = None, code: str = "UNIMPLEMENTED"
 ) -> RefusedError:
-    """Return an exception with a refusal, for the caller to raise."""
+    """Return an exception with a refusal, for the caller to raise.
+
+    Args:
+        reason: The reason, in words.
+        at: The refused instruction; `None` if the caller knows it.
+        code: Kind of the refusal, a value of `RefusalCode`.
+    """
     return RefusedError(Refusal(RefusalCode(code), reason, at))

@@ -27,7 +27,10 @@ from hloscope.tiling.analysis import DOTS, TiledNode
 from hloscope.tiling.concrete import with_parameters
 
 MOST_ROWS: Final = 1 << 16
-"""Maximum number of rows of a tile that are enumerated if rows share transactions."""
+"""Maximum number of rows of a tile, runs along its minor dimension, that are enumerated.
+
+Rows are enumerated if several of them share transactions.
+"""
 MOST_CUT: Final = 6
 """Maximum number of dimensions whose partial last tiles are counted separately.
 
@@ -84,7 +87,7 @@ class TileTraffic(Struct, frozen=True):
 
     @property
     def _is_counted(self) -> bool:
-        """Is the number of tiles exact, so that at most their transactions are uncertain?"""
+        """Is the number of tiles exact, so that only the transactions of a tile are uncertain?"""
         return not {*self.reason.split("; ")} - {UNALIGNED, TOO_MANY}
 
 
@@ -103,7 +106,7 @@ class Counted(NamedTuple):
 
 
 class Region(NamedTuple):
-    """A region of tiles that are computed together: its root and the parameters iterated over."""
+    """Tiles that are computed together: their root, and the tile-size parameters iterated over."""
 
     root: TiledNode
     active: tuple[int, ...]

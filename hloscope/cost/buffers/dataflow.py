@@ -289,9 +289,10 @@ class Dataflow:
             self._root(position)
 
     def _root(self, position: int) -> int:
-        """Return the position that writes the value at a position.
+        """Return the position whose instruction writes the value found at `position`.
 
-        The path to it is shortened (union-find).
+        A position is the number of an array or tuple table in one result. The chain of aliases is
+        shortened (union-find).
         """
         value, root = self.value, position
         seen = 0
@@ -321,6 +322,9 @@ class Dataflow:
 
         Written values propagate along phis until nothing changes. A phi stores the first value that
         arrives and is marked as ambiguous at the second, so that each phi propagates at most twice.
+
+        Args:
+            inputs: Values that are inputs of each phi.
         """
         users = self._users(inputs)
         reaching: dict[int, int] = {}
@@ -344,7 +348,10 @@ class Dataflow:
                 self.value[phi] = value
 
     def _resolve_single(self, inputs: dict[int, set[int]]) -> None:
-        """Replace each phi that has only one input apart from itself, until none is left."""
+        """Replace each phi that has only one input apart from itself, until none is left.
+
+        `inputs` has the values that are inputs of each phi.
+        """
         users = self._users(inputs)
         todo = [phi for phi in reversed(inputs) if self.value[phi] == phi]
         while todo:
@@ -360,7 +367,7 @@ class Dataflow:
 
 
 def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
-    """Return the values that enter a loop's parameter: the operand, and the root of the body."""
+    """Return the values that become a `while`'s parameter: its operand and its body's root."""
     runs = positions.schedule.runs[ins]
     return [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]
 
@@ -376,15 +383,18 @@ def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
 
 
 Range: TypeAlias = tuple[int, int]
-"""First and last moment of a live range, both included."""
+"""First and last moment of a live range, both included; a moment is an instruction's number in the
+schedule.
+"""
 _READS_TABLE_ONLY: Final = (GetTupleElement, ELEMENTWISE["copy"], Domain)
 """Ops that read the table of a tuple, but not its arrays."""
 
 
 def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
-    """Return the first and last moment of each value, by its number.
+    """Return the first and last moment at which each value is live, by the value's number.
 
-    The ranges are not aligned yet; see `align`.
+    A moment is an instruction's number in the schedule. The ranges of one buffer's values may still
+    overlap; `align` shortens them.
     """
     positions, schedule = flow.positions, flow.positions.schedule
     last_table, last_parts = _last_uses(positions)
@@ -414,8 +424,10 @@ def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
 def _own_range(positions: Positions, position: int, done: dict[Computation, int]) -> Range:
     """Return the first and last moment at which the writing instruction needs its value.
 
+    A moment is the number of an instruction in the schedule.
+
     Args:
-        positions: The positions.
+        positions: The positions: numbers of arrays and tuple tables in results.
         position: Number of the value.
         done: Moment of the `done` of each asynchronous computation.
     """
@@ -430,8 +442,9 @@ def _own_range(positions: Positions, position: int, done: dict[Computation, int]
 def _last_uses(positions: Positions) -> tuple[dict[Instruction, int], dict[Instruction, int]]:
     """Return the last moments at which instructions' values are read.
 
-    The first result is for whole values, the second for their inner parts. A `call` reads nothing,
-    because its callee does. A `while` reads its operand when its body starts.
+    A moment is an instruction's number in the schedule. The first result is for whole values, the
+    second for their inner parts. A `call` reads nothing, because its callee does. A `while` reads
+    its operand when its body starts.
     """
     schedule = positions.schedule
     table: dict[Instruction, int] = {}
@@ -452,7 +465,10 @@ def _last_uses(positions: Positions) -> tuple[dict[Instruction, int], dict[Instr
 
 
 def _async_ends(positions: Positions) -> dict[Computation, int]:
-    """Return the moment of the `done` of each asynchronous computation and of its callees."""
+    """Return when asynchronous computations end: the moment of the `done`, by computation.
+
+    Their callees are included. A moment is the number of an instruction in the schedule.
+    """
     schedule = positions.schedule
     ends: dict[Instruction, int] = {}
     for moment, ins in enumerate(schedule.instructions):

@@ -86,22 +86,25 @@ class Buffer(Struct, frozen=True, eq=False):
         return self.size.padded + self.size.metadata
 
     def lives_at(self, moment: int) -> bool:
-        """Is the buffer live at a moment?"""
+        """Is the buffer live at a moment, the number of an instruction in the schedule?"""
         return any(start <= moment <= end for start, end in self.intervals)
 
     def owner(self, moment: int) -> Value:
-        """Return the value in the buffer at a moment: the one written last, if several are live."""
+        """Return the value in the buffer at a moment, the number of an instruction in the schedule.
+
+        If several values are live, it is the one written last.
+        """
         live = [value for value in self.values if value.start <= moment <= value.end]
         return max(live, key=lambda value: value.start) if live else self.values[0]
 
     @property
     def first(self) -> int:
-        """Return the first live moment."""
+        """Return the first moment at which the buffer is live: a number in the schedule."""
         return self.intervals[0][0]
 
     @property
     def last(self) -> int:
-        """Return the last live moment."""
+        """Return the last moment at which the buffer is live: a number in the schedule."""
         return self.intervals[-1][1]
 
 
@@ -163,11 +166,11 @@ class Buffers:
         )
 
     def at(self, position: int) -> Buffer:
-        """Return the buffer of the value at a position."""
+        """Return the buffer of the value at a position, a number that `Positions` defines."""
         return self._of_value[self.flow.value[position]][1]
 
     def value(self, position: int) -> Value:
-        """Return the value at a position."""
+        """Return the array or tuple table at a position, a number defined by `Positions`."""
         return self._of_value[self.flow.value[position]][0]
 
     def buffers_of(self, ins: Instruction) -> list[Buffer]:
@@ -226,7 +229,7 @@ class SharingRow(NamedTuple):
 
     Attributes:
         name: Name of the rule.
-        pairs: Yields pairs of positions, for a module and its dataflow.
+        pairs: Yields pairs of positions whose values share a buffer, for a module and its dataflow.
         about: The rule as text.
     """
 
@@ -286,7 +289,9 @@ MUST_SHARE: Final = (
 
 
 def shared_values(module: Module, flow: Dataflow) -> dict[int, list[int]]:
-    """Return the numbers of each buffer's values in order, by the smallest of them.
+    """Return the values of each buffer, as sorted lists of their numbers, by the smallest number.
+
+    A value's number is the position that writes it; see `Dataflow`.
 
     Args:
         module: The module.

@@ -154,14 +154,21 @@ class ProgramMemory:
 
     @property
     def peak(self) -> int:
-        """Return the first moment with the most live bytes in the default memory space."""
+        """Return the first moment with the most live bytes in the default memory space.
+
+        A moment is the number of an instruction in the schedule.
+        """
         return self.device.peak
 
     def live(self, moment: int, space: int = 0) -> list[LiveBuffer]:
-        """Return the live buffers at a moment with the values in them, largest first.
+        """Return the buffers live at a moment with the values in them, largest first.
 
         A result that takes the memory of an operand at that moment is left out, because the operand
         counts.
+
+        Args:
+            moment: Number of an instruction in the schedule.
+            space: Number of the memory space.
         """
         placed = {result for result, _ in self.spaces[space].placed.get(moment, ())}
         here = [
@@ -259,7 +266,10 @@ _WITHOUT_OWN_ARRAYS: Final = (
 
 
 def _run_one_by_one(module: Module) -> list[Computation]:
-    """Return the computations whose instructions run one by one, from the entry on."""
+    """Return the computations whose instructions run one by one and not in one kernel.
+
+    They are found from the entry on, through the calls.
+    """
     runs = (Call, Case, While, AsyncStart)
 
     def onward(computation: Computation) -> list[Computation]:

@@ -81,7 +81,7 @@ class MayShareRow(NamedTuple):
 
     Attributes:
         ops: The classes of ops.
-        is_allowed: The condition.
+        is_allowed: Returns whether the rule lets a candidate's result take its operand's memory.
         about: The rule as text.
         same_type: Must operand and result have the same element type, sizes and layout?
     """
@@ -134,7 +134,11 @@ def _elementwise(candidate: ReuseCandidate) -> bool:
 
 
 def _fused(candidate: ReuseCandidate) -> bool:
-    """Are all ops from the operand to the fusion's root element-wise, or a tuple at the end?"""
+    """Are all ops of a fusion that lead from the operand to the root element-wise?
+
+    Tuples are allowed in loop and input fusions. An output fusion may instead add the operand to a
+    product.
+    """
     op = candidate.user.op
     assert isinstance(op, Fusion)
     if op.kind in ("kLoop", "kInput"):
@@ -308,7 +312,7 @@ backend puts in the memory of an operand.
 
 
 def is_same_for_all_outputs(ins: Instruction) -> bool:
-    """Can each result of one type take the memory of the same operands?"""
+    """Can all results of equal type of an instruction take the memory of the same operands?"""
     return isinstance(ins.op, Fusion | Elementwise) and not _is_sort(ins)
 
 
@@ -422,9 +426,14 @@ def _scattered(ins: Instruction) -> Iterator[InPlace]:
 
 
 def _permuted_into(ins: Instruction, output: ShapeIndex) -> Iterator[InPlace]:
-    """Yield the pairs of a collective-permute with 4 operands, which writes into operand 1.
+    """Yield the operand parts that a collective-permute with 4 operands overwrites.
 
-    `output` is the shape index of its result.
+    Such an op writes into operand 1. Each part is paired with the part of the result that takes its
+    memory.
+
+    Args:
+        ins: The collective-permute.
+        output: Shape index of the op's result in the value of `ins`.
     """
     if len(ins.operands) != 4:
         return

@@ -103,7 +103,7 @@ class DonationOffer(Struct, frozen=True):
 
 
 class Donations:
-    """Finds the donations of a program's parameters, and possible further ones."""
+    """Finds which parameters of a program are donated, and which further ones could be."""
 
     def __init__(self, memory: ProgramMemory, uses: Uses) -> None:
         """Store a program with a schedule, and the uses of its buffers."""
@@ -190,7 +190,10 @@ class Donations:
     def _is_free(self, given: tuple[Value, int], result: Buffer) -> bool:
         """Is a parameter's memory free when a result starts?
 
-        `given` is the parameter, and the moment of its last use.
+        Args:
+            given: The parameter, and the moment of its last use: an instruction's number in the
+                schedule.
+            result: The buffer of the result.
         """
         parameter, last = given
         if last != result.first:
@@ -282,9 +285,9 @@ class Uses:
         return self._all.get(buffer, [])
 
     def around(self, buffer: Buffer, moment: int) -> tuple[Use | None, Use | None]:
-        """Return the last use at or before a moment, and the first use after it.
+        """Return a buffer's last use at or before a moment, and its first use after the moment.
 
-        Either may be `None`.
+        Either may be `None`. A moment is the number of an instruction in the schedule.
         """
         before: Use | None = None
         for use in self.of(buffer):
@@ -294,7 +297,7 @@ class Uses:
         return before, None
 
     def last_read(self, buffer: Buffer) -> int:
-        """Return the moment of a buffer's last use; -1 without uses."""
+        """Return the moment of a buffer's last use, an instruction's number; -1 without uses."""
         uses = self.of(buffer)
         return uses[-1].moment if uses else -1
 
@@ -311,7 +314,9 @@ _COSTLY: Final = (
 
 
 class Recomputation(Struct, frozen=True):
-    """A temporary that is live but not used around a moment.
+    """A temporary that is live but not used around a moment, which recomputation would free.
+
+    A moment is the number of an instruction in the schedule.
 
     Attributes:
         buffer: Its buffer.
@@ -320,7 +325,7 @@ class Recomputation(Struct, frozen=True):
         next: The first use after the moment.
         end: The moment from which the value is needed again.  A value that a loop reads piece by
             piece can be recomputed piece by piece, so it is never needed as a whole again.
-        lower_without: The bound L, in bytes, if the value is recomputed.
+        lower_without: Most bytes live at one moment if the value is recomputed before its next use.
         is_cheap: Is it computed by element-wise ops from operands that are live at the next use?
     """
 
@@ -334,7 +339,10 @@ class Recomputation(Struct, frozen=True):
 
     @property
     def worth(self) -> int:
-        """Return bytes times moments between the two uses, by which rows are sorted."""
+        """Return the buffer's bytes times the number of moments between the two uses.
+
+        Recomputations are sorted by this number.
+        """
         return self.buffer.bytes * (self.next.moment - self.last.moment)
 
 
@@ -367,7 +375,15 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
 
 
 def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
-    """Return the bound L, in bytes, if all values of `rows` are recomputed for their next use."""
+    """Return the most bytes live at one moment if values are recomputed before their next use.
+
+    The bytes are those of the default memory space; without recomputation they are `memory.lower`.
+
+    Args:
+        memory: A program with a schedule.
+        rows: The values, all of which are recomputed. The buffer of each is free from after `last`
+            to before `end`.
+    """
     changes = [0] * (len(memory.device.least) + 2)
     for row in rows:
         changes[row.last.moment + 1] -= row.buffer.bytes
@@ -381,7 +397,13 @@ def _is_carried(buffer: Buffer) -> bool:
 
 
 def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
-    """Do element-wise ops compute the value from operands that are live at its next use?"""
+    """Do element-wise ops compute a value from operands that are live at the value's next use?
+
+    Args:
+        memory: A program with a schedule.
+        ins: The instruction that computes the value.
+        following: The next use of the value.
+    """
     inner = [one for callee in ins.calls for one in callee] if isinstance(ins.op, Fusion) else [ins]
     if any(isinstance(one.op, _COSTLY) for one in inner):
         return False
@@ -393,10 +415,10 @@ def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
 
 
 def second_highest(memory: ProgramMemory) -> tuple[int, int]:
-    """Return the moment and bytes of the highest point outside of the peak and its slopes.
+    """Return where the live bytes are highest outside of the peak and its slopes.
 
-    No change at the peak alone brings the program below these bytes. A slope ends where the bytes
-    rise again.
+    The result is the moment, an instruction's number in the schedule, and the bytes. No change at
+    the peak alone brings the program below these bytes. A slope ends where the bytes rise again.
     """
     least, peak = memory.device.least, memory.peak
     left = peak
@@ -472,7 +494,15 @@ def forced_copies(buffers: Buffers, uses: Uses) -> list[ForcedCopy]:
 
 
 def _overwritten_by(buffer: Buffer, copy: Instruction) -> Instruction | None:
-    """Return the loop that writes to the copy's buffer, else the first other such instruction."""
+    """Return an instruction that, besides a copy itself, writes to the copy's buffer.
+
+    A loop is preferred, else it is the first such instruction. Other copies and parameters do not
+    count. `None` if there is none.
+
+    Args:
+        buffer: The buffer of the copy.
+        copy: The copy.
+    """
     others = [v.instruction for v in buffer.values if v.instruction is not copy]
     others = [ins for ins in others if not isinstance(ins.op, _COPY)]
     loops = [ins for ins in others if isinstance(ins.op, While)]
@@ -570,7 +600,11 @@ class Transient(NamedTuple):
 
 
 def transients(memory: ProgramMemory, moment: int) -> list[Transient]:
-    """Return the temporaries at a moment that are not needed after the next one, largest first."""
+    """Return the temporaries live at a moment that are not needed after the next moment.
+
+    Only those that have a `transient_kind` are listed, largest first. A moment is the number of an
+    instruction in the schedule.
+    """
     found = []
     for row in memory.live(moment):
         buffer, value = row.buffer, row.value

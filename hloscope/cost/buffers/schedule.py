@@ -50,7 +50,7 @@ class NoMomentsError(UnsupportedError):
 
 
 class Schedule(Struct, frozen=True):
-    """Instructions in the order in which they run.
+    """Instructions in the order in which they run. A moment is the number of one, from 0.
 
     Attributes:
         instructions: The instruction of each moment.
@@ -228,7 +228,7 @@ class Positions:
     """
 
     def __init__(self, schedule: Schedule) -> None:
-        """Number the positions of all instructions.
+        """Number the arrays and tuple tables in the results of all instructions, in schedule order.
 
         Raises:
             UnsupportedError: There are more than `MOST_POSITIONS`.
@@ -250,14 +250,26 @@ class Positions:
         self.count: Final = len(self.moment)
 
     def at(self, ins: Instruction, index: ShapeIndex) -> int | None:
-        """Return the position of the part of a result at a shape index; `None` if there is none."""
+        """Return the position of one part of a result: the number of an array or tuple table.
+
+        `None` if the result has no part at the shape index.
+
+        Args:
+            ins: The instruction.
+            index: Shape index of the part in its result.
+        """
         number = self.tree(ins.type).numbers.get(index)
         return None if number is None else self.first[ins] + number
 
     def within(self, ins: Instruction, index: ShapeIndex = ()) -> range:
         """Return the positions of a part of a result and of all parts inside it.
 
-        The range is empty if there is no such part.
+        A position is the number of an array or tuple table. The range is empty if there is no such
+        part.
+
+        Args:
+            ins: The instruction.
+            index: Shape index of the part in its result; `()` is the whole result.
         """
         tree = self.tree(ins.type)
         number = tree.numbers.get(index)

@@ -345,11 +345,11 @@ def holds_table(buffer: Buffer) -> bool:
 
 
 class _Gaps:
-    """The free intervals of allocations, each between two uses.
+    """The free intervals of allocations, in moments: each lies between two uses of the memory.
 
-    The last moment of the use before and the first moment of the use after belong to a gap, because
-    a result may take the memory of an operand at that moment. Allocations are numbered in the order
-    in which XLA creates them.
+    A moment is the number of an instruction in the schedule. The last moment of the use before and
+    the first moment of the use after belong to a gap, because a result may take the memory of an
+    operand at that moment. Allocations are numbered in the order in which XLA creates them.
     """
 
     def __init__(self, most: int) -> None:
@@ -360,7 +360,13 @@ class _Gaps:
         self._between: Final[list[tuple[Buffer | None, Buffer | None]]] = []
 
     def add(self, allocation: int, end: int) -> None:
-        """Add a gap for a new, unused allocation: from before the program to `end + 1`."""
+        """Add the gap of a new allocation that nothing uses yet.
+
+        Args:
+            allocation: Number of the allocation.
+            end: Moment at the end of the program; the gap goes from before the program to `end +
+                1`.
+        """
         at = len(self._between)
         self._starts[at], self._ends[at], self._allocations[at] = -1, end + 1, allocation
         self._between.append((None, None))
@@ -372,11 +378,15 @@ class _Gaps:
         return np.flatnonzero(fits)
 
     def allocation(self, gaps: Ints) -> Ints:
-        """Return the allocation number of each given gap."""
+        """Return the number of the allocation to which each gap belongs."""
         return self._allocations[gaps]
 
     def bounds(self, gap: int) -> tuple[int, int, Buffer | None, Buffer | None]:
-        """Return start and end of a gap, and the buffers before and after it."""
+        """Return first and last moment of a gap, and the buffers that use the memory around it.
+
+        They are the buffer before and the buffer after the gap; `None` if nothing uses the
+        allocation on that side.
+        """
         return int(self._starts[gap]), int(self._ends[gap]), *self._between[gap]
 
     def use(self, gap: int, first: int, last: int, buffer: Buffer) -> None:
@@ -419,7 +429,7 @@ class _Search:
             self._use(buffer, buffer)
 
     def place(self, buffer: Buffer) -> None:
-        """Place a temporary in the first allocation that is free whenever it is live.
+        """Place a temporary in the first allocation that is free whenever the temporary is live.
 
         Every allocation so far is large enough, because buffers come in order of size. Without a
         free one the temporary is not placed.
@@ -437,7 +447,7 @@ class _Search:
                 return
 
     def _use(self, owner: Buffer, buffer: Buffer) -> None:
-        """Mark an allocation as used by a buffer while the buffer is live."""
+        """Record that a buffer uses the allocation of another one, `owner`, while it is live."""
         for first, last in buffer.intervals:
             gap = self._gap(owner, first, last, buffer)
             assert gap is not None
@@ -492,7 +502,7 @@ class _Search:
 
 
 def _last_alias(buffers: Buffers) -> dict[int, Instruction]:
-    """Return, for each value, the last instruction whose result has it.
+    """Return, for each value, the last instruction in the schedule whose result has the value.
 
     The root of a computation counts at the end of the computation.
 

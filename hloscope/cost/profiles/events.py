@@ -160,7 +160,11 @@ def profile_of(
 
 
 def refuse_many(count: int, source: str) -> None:
-    """Raise an error if there are more than `MOST_EVENTS` events.
+    """Raise an error if a profile has more than `MOST_EVENTS` events.
+
+    Args:
+        count: Number of events.
+        source: Name of the file in the message.
 
     Raises:
         InputError: `count` is too large.
@@ -195,7 +199,7 @@ _MOST: Final = 1 << 16
 
 
 class Annotation(NamedTuple):
-    """The names in an annotation; empty or `None` if they are missing.
+    """The HLO names in an annotation of a kernel launch; empty or `None` if they are missing.
 
     Attributes:
         hlo_op: Name of an instruction.

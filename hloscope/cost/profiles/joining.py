@@ -102,8 +102,8 @@ class Joined(Struct, frozen=True):
         module: The program.
         program_id: Number of the program in the profile; `None` if not recorded.
         by_instruction: Time of each instruction with events.
-        turns: Measured iterations of each loop each time that it is entered, from complete runs; a
-            fraction if they vary. The condition ran once more.
+        turns: Measured iterations of each loop per entry, in complete program runs; a fraction if
+            they vary. The loop's condition ran once more.
         executions: Number of runs of each computation whose events show it.
         not_joined: The events without an instruction, longest first.
         runs: Executions of the program, summed over devices; 0 if the profile does not record them.
@@ -232,6 +232,8 @@ def _signature(module: Module) -> set[tuple[str, str]]:
 
 
 class _Joining:
+    """One join of a profile's events with the instructions of a program, method by method."""
+
     def __init__(self, profile: Profile, module: Module, program_id: int | None) -> None:
         self._profile, self._module, self._program_id = profile, module, program_id
         self._places = list(running(module))
@@ -437,7 +439,12 @@ class _Joining:
     ) -> int | None:
         """Return how often a callee ran per execution of its caller.
 
-        `None` if that is not an integer.
+        `None` if that is unknown or not an integer.
+
+        Args:
+            times: Number of runs of each computation.
+            callee: The called computation.
+            caller: The calling computation.
         """
         outer, inner = times.get(caller, 0), times.get(callee)
         if not outer or inner is None or inner % outer:
@@ -445,7 +452,7 @@ class _Joining:
         return inner // outer
 
     def _own_times(self) -> list[int]:
-        """Return the duration of each event, without the events inside it on the same stream."""
+        """Return each event's duration without the events that run inside it on the same stream."""
         events = self._profile.events
         own = [event.duration for event in events]
         open_now: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -499,7 +506,7 @@ class _Joining:
         """Return the runs of each computation: the most common number of events of its kernels.
 
         An instruction may have several events per execution (a sort), but most have one. A loop
-        without events has the backend's trip count.
+        without events has the trip count that the backend's annotation states.
 
         Args:
             counts: Number of events of each instruction.
@@ -526,11 +533,14 @@ class _Joining:
     def _turns(
         self, complete: list[int], executions: Mapping[Computation, int]
     ) -> dict[Instruction, float | int]:
-        """Return the iterations of each loop per execution, from the events of complete runs.
+        """Return the measured iterations of each loop per run of the computation that contains it.
+
+        The number is a fraction if it varies between these runs. Loops are left out whose events do
+        not show it, or whose body has other callers.
 
         Args:
-            complete: Positions of the events of complete runs.
-            executions: Runs of each computation.
+            complete: Positions in the profile of the events of complete program runs.
+            executions: Number of runs of each computation.
         """
         events = self._profile.events
         counts = Counter([self._of[at] for at in complete])

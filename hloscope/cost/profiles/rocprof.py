@@ -85,7 +85,7 @@ class _Results:
     def take(self, path: str) -> bool:
         """Read the value of a key if it is needed; return whether it was read.
 
-        `path` has the keys around it, joined by dots.
+        `path` is the key, after the keys around it, joined by dots.
         """
         json = self._json
         keys = path.removeprefix(f"{TOOL}.")

@@ -101,7 +101,10 @@ class Table:
             yield row
 
     def text(self, row: list[str], *names: str) -> str:
-        """Return the cell in the first of the columns `names` that exists; empty if none does."""
+        """Return the cell of a row in the first of the columns `names` that exists.
+
+        The result is empty if none exists.
+        """
         for name in names:
             at = self.columns.get(name)
             if at is not None and at < len(row):
@@ -109,7 +112,7 @@ class Table:
         return ""
 
     def picoseconds(self, row: list[str], *names: str) -> int:
-        """Return the cell of the first existing column as a time in picoseconds.
+        """Return the cell in the first of the columns `names` that exists, in picoseconds.
 
         The unit is that of the column's title, or nanoseconds.
 
@@ -128,17 +131,17 @@ class Table:
         return round(value * factor)
 
     def integer(self, row: list[str], *names: str) -> int | None:
-        """Return the cell of the first existing column as an integer; `None` if it is not one.
+        """Return the cell in the first of the columns `names` that exists, as an integer.
 
-        `names` are the columns.
+        `None` if it is not an integer.
         """
         value = number(self.text(row, *names))
         return int(value) if value is not None and value == value.to_integral_value() else None
 
     def bytes(self, row: list[str], *names: str) -> int | None:
-        """Return the cell of the first existing column as bytes, by the unit of its title.
+        """Return the first number of a row in the columns `names`, in order, as bytes.
 
-        `None` if no cell has a number.
+        The unit is that of the column's title. `None` if no cell has a number.
         """
         for name in names:
             value, unit = number(self.text(row, name)), self._units.get(name, "")

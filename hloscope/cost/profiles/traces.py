@@ -381,9 +381,9 @@ class Timeline:
         )
 
     def finish(self) -> list[KernelEvent]:
-        """Return the events of devices.
+        """Return the events of devices that were added.
 
-        Events of `XLA Ops` get the module that runs when they start.
+        Events of the line `XLA Ops` get the HLO module that runs when they start.
         """
         events = self.events
         for marks in self._marks.values():

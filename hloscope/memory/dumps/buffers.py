@@ -115,8 +115,8 @@ class Buffers:
 
     Attributes:
         allocations: The allocations, in file order.
-        positions: For each value number, the instructions and shape indices that have the value;
-            empty if the folder does not state them.
+        positions: For each of XLA's value numbers, the instructions and shape indices that have the
+            value; empty if the folder does not state them.
         total_bytes: XLA's total of the program; `None` if the folder does not state it.
     """
 

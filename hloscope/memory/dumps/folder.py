@@ -292,7 +292,10 @@ class DumpedModule:
     def shared_bytes(self, name: str) -> int | None:
         """Return the shared memory of a block, in bytes: dynamic memory and static PTX arrays.
 
-        `None` if the launch or the PTX of the instruction or kernel is not in the folder.
+        `None` if the folder lacks the launch or the PTX.
+
+        Args:
+            name: Name of an HLO instruction or kernel.
 
         Raises:
             InputError: The PTX file cannot be read.

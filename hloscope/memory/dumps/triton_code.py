@@ -48,7 +48,7 @@ _POINTERS: Final = pattern(r" : \((?:tensor<((?:\d+x)+)!tt\.ptr<(\w+)[^>]*>, (.*
 _POINTER: Final = pattern(r" : \(!tt\.ptr<(\w+)")
 _SEGMENTS: Final = pattern(r"operandSegmentSizes = array<i32: (\d{1,9}(?:, \d{1,9})*)>")
 _PROGRAMS: Final = Interval(0, (1 << 31) - 1)
-"""Assumed bounds of program ids and of indices in a tile."""
+"""Interval that is assumed for program ids, and for indices in a tile."""
 
 
 class TritonAccess(Struct, frozen=True):
@@ -152,6 +152,8 @@ class _Region(Struct):
 
 
 class _Reader(Struct):
+    """Reads a kernel's text line by line: values are evaluated, loads and stores are recorded."""
+
     source: Source
     name: str = ""
     arguments: int = 0
@@ -187,7 +189,10 @@ class _Reader(Struct):
         return _Region(reason="" if is_plain else f"it stands in `{name}`")
 
     def _arguments(self, text: str) -> None:
-        """Set the values of a block's arguments: the kernel's pointers, or a loop's counter."""
+        """Set the values of a block's arguments: the kernel's pointers, or a loop's counter.
+
+        `text` is the list of arguments as printed.
+        """
         names = [(found[1], bool(found[2])) for found in _ARGUMENT.finditer(text)]
         if len(self.regions) == 2 and not self.arguments:
             self.arguments = sum([is_pointer for _, is_pointer in names])
@@ -272,7 +277,11 @@ class _Reader(Struct):
     def _tile(self, rest: str) -> tuple[str, tuple[int, ...], LinearLayout | None, str]:
         """Return element type, sizes, layout and reason for a tensor of pointers.
 
-        The reason is empty if the layout is known; the layout is `None` for a scalar.
+        The reason says why the layout is unknown, and is empty if it is known. The layout is `None`
+        for a scalar.
+
+        Args:
+            rest: The text of the operation after its operands, which has the type.
         """
         tensors = _POINTERS.search(rest)
         if tensors is None:

@@ -138,12 +138,16 @@ def _compared(a: Expr, b: Expr, predicate: int, box: Box) -> Mask | None:
 
 
 def _number(of: re.Pattern[str], rest: str) -> int:
+    """Return the integer that a pattern's first group matches in a text; 0 without a match."""
     found = of.search(rest)
     return int(found[1]) if found else 0
 
 
 def _mapped(value: Value, of: Callable[[Expr], Expr]) -> Value:
-    """Return the value with `of` applied to each of its expressions; `None` if it is unknown."""
+    """Return a value with a function applied to its expressions; `None` if it is unknown.
+
+    `of` is the function; a pointer's offset and the constraints of a mask are such expressions.
+    """
     if isinstance(value, Pointer):
         return Pointer(value.argument, of(value.offset))
     if isinstance(value, tuple):
@@ -152,6 +156,7 @@ def _mapped(value: Value, of: Callable[[Expr], Expr]) -> Value:
 
 
 def _axes_moved(e: Expr, to: Callable[[int], int]) -> Expr:
+    """Return an expression in a tile's index, with dimension `to(d)` in place of each `d`."""
     new: dict[Var, Expr] = {
         v: Dim(FIRST_INDEX + to(v.index - FIRST_INDEX))
         for v in variables(e)
@@ -161,26 +166,39 @@ def _axes_moved(e: Expr, to: Callable[[int], int]) -> Expr:
 
 
 def _expanded(e: Expr, rest: str) -> Expr:
+    """Return an expression in a tile's index after `expand_dims`: later dimensions move up by one.
+
+    `rest` is the text after the operands, which states the new axis.
+    """
     axis = _number(_AXIS, rest)
     return _axes_moved(e, lambda d: d + (d >= axis))
 
 
 def _transposed(e: Expr, rest: str) -> Expr:
+    """Return an expression in a tile's index after a transpose, whose order `rest` states."""
     found = _ORDER.search(rest)
     order = [int(n) for n in found[1].split(",")] if found else []
     return _axes_moved(e, lambda d: order.index(d) if d in order else d)
 
 
 def _floor(a: Expr, b: Expr, box: Box) -> Expr | None:
-    """Return the integer quotient `a / b` if it equals the floor; else `None`."""
+    """Return the floor of `a / b` if the operation's quotient, rounded towards zero, equals it.
+
+    `None` if that is not known. `box` has bounds of the variables.
+    """
     return floordiv(a, b) if _is_division(a, b, box) else None
 
 
 def _remainder(a: Expr, b: Expr, box: Box) -> Expr | None:
+    """Return `a mod b` if it is the remainder of a division towards zero; else `None`."""
     return mod(a, b) if _is_division(a, b, box) else None
 
 
 def _is_division(a: Expr, b: Expr, box: Box) -> bool:
+    """Is `b` a positive constant and `a` never negative?
+
+    Division towards zero is then a floor.
+    """
     return isinstance(b, Const) and b.value > 0 and bounds(a, box).lo >= 0
 
 
@@ -338,7 +356,10 @@ def _accumulators(warps: tuple[int, int], shape: Sequence[int]) -> LinearLayout:
 
 
 def _without(layout: LinearLayout, dim: int) -> LinearLayout:
-    """Return the layout without output `dim`, and without registers that then repeat elements."""
+    """Return the layout without output dimension `dim`.
+
+    Registers that then repeat elements are left out too.
+    """
     sides = []
     for side in layout.ins:
         bases = [tuple([n for k, n in enumerate(b) if k != dim]) for b in side.bases]

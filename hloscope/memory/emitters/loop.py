@@ -64,9 +64,15 @@ def loop(choice: Choice) -> Kernel:
 
 
 def _of_operands(choice: Choice, launch: Launch, unroll: int) -> dict[tuple[int, int], IndexingMap]:
-    """Return maps from threads to the operands of roots that are read through one access each.
+    """Return maps from threads to the elements of roots' operands that they read.
 
-    Keys are (root number, operand number).
+    Keys are (root number, operand number). Operands that a root reads through several accesses are
+    left out.
+
+    Args:
+        choice: The fusion and its device.
+        launch: Blocks and threads of the kernel.
+        unroll: Consecutive elements that a thread computes.
     """
     found = {}
     for k, root in enumerate(choice.roots):
@@ -222,7 +228,14 @@ def _reads_overwritten_elements(user: Instruction, update: Instruction) -> bool:
 
 
 def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:
-    """Return a kernel that writes update slices into memory that holds the other elements."""
+    """Return a kernel that writes update slices into the memory of the arrays that they update.
+
+    The other elements of these arrays stay where they are.
+
+    Args:
+        choice: The fusion and its device.
+        updates: The dynamic-update-slice of each root.
+    """
     first = array_of(updates[0].operands[1])
     assert first is not None
     elements = element_count(first)
@@ -319,7 +332,10 @@ def sliced(fused: Fused, analysis: Analysis) -> Kernel:
 
 
 def _written(root: Instruction, fused: Fused) -> tuple[IndexingMap, ...] | None:
-    """Return the maps to the root's elements that are written; `None` if all are."""
+    """Return the maps from elements of a root's update to the root's elements that it overwrites.
+
+    `None` if all elements of the root are written.
+    """
     update = update_behind(root, fused)
     type = None if update is None else array_of(update.operands[1])
     if update is None or type is None:
@@ -349,7 +365,7 @@ FAST: Final = frozenset(
 
 
 def stays_loop(root: Instruction, fused: Fused) -> bool:
-    """Does a root depend on a reduction that stays a loop because it is not unrolled?"""
+    """Does a root depend on a reduction so long that LLVM does not unroll it completely?"""
     inside = [root, *_producers(root, fused)]
     return any(isinstance(ins.op, Reduce) and not _is_unrolled(ins, fused) for ins in inside)
 

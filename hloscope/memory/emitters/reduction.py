@@ -39,7 +39,7 @@ MOST_THREADS: Final = 1024
 ROW_ELEMENTS: Final = 16
 """Number of row elements that one thread reduces; longer rows get more threads."""
 COLUMN: Final = 32
-"""Side of the square of threads that a block of a column reduction has."""
+"""Side of the square of threads, rows by columns, of a block in a column reduction."""
 SMALL_THREADS: Final = 128
 FEW_STEPS: Final = 4
 """Maximum steps that are surely unrolled in a column reduction with vectors of four.
@@ -254,7 +254,7 @@ def _vector(choice: Choice, minor: int, threads: int) -> int:
 
 
 def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
-    """Return how many elements a thread reads if several rows fit into a warp; 0 otherwise."""
+    """Return the elements that a thread reads at once if several rows fit into a warp; else 0."""
     minor = shape.sizes[2]
     first = choice.first_reduction
     assert first is not None
@@ -492,7 +492,7 @@ def _numbered(count: int, together: list[list[int]]) -> list[int]:
 def _reached(choice: Choice) -> dict[Instruction, list[int]]:
     """Return the values on which several roots depend, each with the numbers of these roots.
 
-    Inputs of the kernel are included.
+    Inputs of the kernel are included. Roots that share such a value may be computed together.
     """
     values = (*choice.fused.edge, *choice.fused.inside)
     reached: dict[Instruction, set[int]] = {ins: set() for ins in values}

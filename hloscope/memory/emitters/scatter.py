@@ -23,7 +23,10 @@ from hloscope.ops import Parameter, Scatter
 WARPS: Final = 4
 VECTOR_BITS: Final = 128
 INDEX_VECTOR: Final = 4
-"""Indices that are loaded at once if each slice has one coordinate and a warp has more slices."""
+"""Indices that a thread loads at once if each slice has one index coordinate.
+
+It applies if a warp has more slices than this.
+"""
 NO_SLICES = "the indices are not [slices, coordinates]: what is read of them is not followed"
 RETRIED = "compare-and-swap is tried again where another update of the element comes in between"
 BY_SIGN = "the sign of an update says which of two atomics it takes; at best no update is larger"

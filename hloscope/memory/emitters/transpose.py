@@ -30,7 +30,7 @@ from hloscope.memory.kernel import (
 from hloscope.memory.storage import PackedTile, TransposeShape, index_in
 
 BASE: Final = 32
-"""Side of a tile without vectors."""
+"""Side, in elements, of the square tile that a transpose moves if threads use no vectors."""
 ROWS, ROWS_AMD = 4, 8
 """Rows of a tile that a block reads in one step: on NVIDIA, and on AMD devices."""
 VECTOR_BYTES, VECTOR_BYTES_AMD = 4, 16

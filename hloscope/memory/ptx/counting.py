@@ -69,7 +69,7 @@ class Counts(Struct):
     lane_bytes: dict[int, int] = field(default_factory=dict)
 
     def add(self, other: Counts) -> None:
-        """Add the totals of `other` to these."""
+        """Add the totals of `other` to this object's totals."""
         self.requests += other.requests
         self.sectors += other.sectors
         self.lines += other.lines
@@ -134,10 +134,16 @@ def _starts_block(offsets: Ints, size: int, starts_warp: Bools) -> Bools:
 
 
 def bank_words(warps: Ints, lanes: Ints, offsets: Ints, width: int) -> Ints:
-    """Return, for each phase of an access to shared memory, the distinct words of its busiest bank.
+    """Return, for each phase of a shared-memory access, the distinct words of its busiest bank.
 
     Lanes of 8 bytes are served in two phases of 16 lanes, lanes of 16 bytes in four phases of 8. A
     word that several lanes of a phase access counts once.
+
+    Args:
+        warps: Warp of each lane.
+        lanes: Number of each lane in its warp.
+        offsets: Offset in bytes of each lane's first byte in the block's shared memory.
+        width: Bytes that one lane accesses.
 
     Source: CUDA C++ Programming Guide, "Shared Memory".
     """
@@ -192,7 +198,12 @@ class Recorder:
     """
 
     def __init__(self, size: int, on_access: Callable[[Accesses], None] | None = None) -> None:
-        """Create a recorder for `size` bytes of global memory, without counts."""
+        """Create a recorder whose counts are all zero.
+
+        Args:
+            size: Bytes of global memory.
+            on_access: Called for each counted access to global memory.
+        """
         self.requests: dict[tuple[int, int, str], Counts] = {}
         self.shared: dict[int, SharedCounts] = {}
         self.touched: dict[str, Array] = {}

@@ -113,7 +113,7 @@ def _neg(modifiers: _Mods, type_: PtxType) -> Compute:
 
 
 def _extreme(modifiers: _Mods, type_: PtxType, *, is_max: bool) -> Compute:
-    """Return the function of a minimum or maximum.
+    """Return the function of a maximum (`is_max`) or minimum of floats.
 
     A NaN is skipped, or returned with `.NaN`; -0 is less than +0.
     """
@@ -158,7 +158,10 @@ _FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
 
 
 def _register_functions() -> None:
-    """Add the functions of one value to the table; they are computed in f64 and rounded once."""
+    """Add one-operand functions, such as roots, to the table of instructions.
+
+    They are computed in f64 and rounded once.
+    """
     for name, function in _FUNCTIONS.items():
         types = "f32 f64" if name in ("rcp", "sqrt", "rsqrt") else "f32 f16 f16x2 bf16 bf16x2"
 
@@ -421,9 +424,14 @@ def narrow(exact: Floats, type_: PtxType, mode: str = "rn") -> Array:
 
 
 def _directed(nearest: Array, exact: Floats, mode: str) -> Array:
-    """Return the values rounded in the direction `mode`, from those rounded to nearest.
+    """Return values rounded in the direction `mode`, from those rounded to nearest.
 
     Where rounding to nearest went the other way, the value moves to its neighbour.
+
+    Args:
+        nearest: The values rounded to nearest.
+        exact: The values before rounding.
+        mode: `rz` towards zero, `rm` down, `rp` up.
     """
     wide = nearest.astype(np.float64)
     low, high = wide > exact, wide < exact
@@ -452,7 +460,10 @@ def directed_f64(value: Floats, error: Floats, mode: str) -> Floats:
 
 
 def fused(a: Array, b: Array, c: Array, type_: PtxType, mode: str) -> Array:
-    """Return `a * b + c`, rounded once to the type in the mode."""
+    """Return `a * b + c`, elementwise, rounded only once to type `type_`.
+
+    `mode` is the rounding mode: `rn`, `rz`, `rm` or `rp`; see `narrow`.
+    """
     x, y, z = (v.astype(np.float64) for v in (a, b, c))
     if type_.element != "float64":
         product = x * y  # the product is exact: at most 48 bits

@@ -54,7 +54,7 @@ FLOATS: Final = "f16 f16x2 bf16 bf16x2 f32 f64"
 ROUNDING: Final = frozenset({"rn", "rz", "rm", "rp"})
 
 TABLE: Final[dict[str, list[Row]]] = {}
-"""Entries by opcode; those of one opcode have different types."""
+"""Entries of the instruction table by opcode; entries of one opcode have different types."""
 
 
 def row(
@@ -68,8 +68,14 @@ def row(
 ) -> Callable[[Maker], Maker]:
     """Return a decorator that adds the decorated function to `TABLE`, in one entry per opcode.
 
-    `opcode`, `types` and `modifiers` are lists of names, separated by spaces. The other arguments
-    are fields of `Row`.
+    Args:
+        opcode: Names of the opcodes, separated by spaces.
+        sources: Number of source operands.
+        types: Names of the types that the instruction may have, separated by spaces.
+        modifiers: Further modifiers that it may have, separated by spaces.
+        source_types: Types of sources that differ from the instruction's type, by index of the
+            source.
+        result: Type of the result: a name, `same`, or `wide` (twice the bits, for `.wide`).
     """
 
     def add(make: Maker) -> Maker:
@@ -429,6 +435,7 @@ def _selp(modifiers: _Mods, type_: PtxType) -> Compute:
 
 
 def _chosen(a: Array, b: Array, c: Array) -> Array:
+    """Return, elementwise, `a` where `c` is true and `b` elsewhere."""
     return np.where(c, a, b)
 
 
@@ -471,6 +478,7 @@ def with_carry(ins: Instruction, operands: Operands) -> Callable[[Batch, Lanes],
 
 
 def _half_of_product(a: Array, b: Array, type_: PtxType, *, is_high: bool) -> Array:
+    """Return the upper (`is_high`) or the lower half of each product of two integers, as bits."""
     if not is_high:
         return a * b
     high = high_product(a.view(type_.dtype), b.view(type_.dtype))
@@ -478,12 +486,14 @@ def _half_of_product(a: Array, b: Array, type_: PtxType, *, is_high: bool) -> Ar
 
 
 def _sum(a: Array, b: Array, carry: Bools) -> tuple[Array, Bools]:
+    """Return `a + b + carry` of unsigned integers, elementwise, and whether it overflows."""
     partial = a + b
     total = partial + carry.astype(a.dtype)
     return total, (partial < a) | (total < partial)
 
 
 def _difference(a: Array, b: Array, borrow: Bools) -> tuple[Array, Bools]:
+    """Return `a - b - borrow` of unsigned integers, elementwise, and whether it underflows."""
     partial = a - b
     total = partial - borrow.astype(a.dtype)
     return total, (a < b) | (total > partial)

@@ -122,7 +122,7 @@ def layout_of(
 
 
 class Batch:
-    """State of all threads of the blocks in the range `blocks` of a launch."""
+    """State of the threads of a launch's blocks in one range of block numbers, `blocks`."""
 
     def __init__(
         self,
@@ -382,7 +382,13 @@ class GlobalMemory:
         return offsets, numbers
 
     def _limit(self, number: int, kind: str, width: int) -> int:
-        """Return the largest offset from `BASE` at which an access to array `number` may end."""
+        """Return the largest offset from `BASE` at which an access to an array may end.
+
+        Args:
+            number: Index of the array.
+            kind: `read`, `written` or `atomic`.
+            width: Bytes of the access.
+        """
         array = self.arrays[number]
         match kind:
             case "read":

@@ -93,7 +93,7 @@ class Cursor:
         raise ParseError(message, span=self.span(token or self.next))
 
     def accept(self, text: str) -> bool:
-        """Advance if the next token is `text`; return whether it was."""
+        """Advance if the next token is `text`. Return whether it was."""
         if self.next.text == text:
             self.at += 1
             return True
@@ -109,13 +109,19 @@ class Cursor:
             self.fail(f"expected `{text}`, found `{self.next.text}`")
 
     def name(self, what: str) -> str:
-        """Return the next token's text and advance; it must be a name, which `what` describes."""
+        """Return the text of the next token, which must be a name, and advance.
+
+        `what` describes the expected name in the error message.
+
+        Raises:
+            ParseError: The next token is not a name.
+        """
         if self.next.kind != "name":
             self.fail(f"expected {what}, found `{self.next.text}`")
         return self.take().text
 
     def integer(self) -> int:
-        """Return the next integer, with its signs, and advance."""
+        """Return the value of the next integer, with the signs before it, and advance past it."""
         negative = False
         while self.next.text in ("+", "-"):  # `[%rd1+-4]`
             negative ^= self.take().text == "-"
@@ -267,9 +273,11 @@ class _Reader(Cursor):
         return name
 
     def variables(self, space: str, *, is_param: bool = False) -> list[Variable]:
-        """Return the variables declared up to `;`: `.align 4 .b8 name[16] = {1, 2}`.
+        """Return the variables declared up to `;`, such as `.align 4 .b8 name[16] = {1, 2}`.
 
-        With `is_param`, return the one parameter that is declared here.
+        Args:
+            space: State space of the variables.
+            is_param: Return the one parameter that is declared here.
         """
         align, kind, is_pointer, parts = 0, "", False, 1
         while self.next.text.startswith("."):
@@ -302,9 +310,10 @@ class _Reader(Cursor):
             self.expect(",")
 
     def lengths(self, width: int) -> int:
-        """Return the number of elements from the lengths of an array: `[4][2]` is 8, a scalar is 1.
+        """Return the number of elements of an array from its lengths: `[4][2]` is 8, a scalar is 1.
 
-        The length `[]` is 0.
+        The length `[]` is 0. `width` is the number of bytes of an element; a too large array is an
+        error.
         """
         count = 1
         while self.accept("["):
@@ -316,9 +325,11 @@ class _Reader(Cursor):
         return count
 
     def initial(self, width: int, size: int) -> bytes:
-        """Return the bytes of an initial value, of at most `size` bytes.
+        """Return the bytes of a variable's initial value, such as `{1, 2}`.
 
-        It has elements of `width` bytes.
+        Args:
+            width: Bytes of an element.
+            size: Maximum number of bytes of the value.
         """
         if self.next.text != "{":
             data = self.element(width)
@@ -335,6 +346,7 @@ class _Reader(Cursor):
         return data
 
     def element(self, width: int) -> bytes:
+        """Return the bytes of the next number, an element of `width` bytes of an initial value."""
         if self.next.kind == "float":
             value = parse_float(self.take().text)
             return value.value.to_bytes(8 if value.kind == "f64" else 4, "little")[:width]

@@ -238,7 +238,18 @@ def _parameters(
     arguments: Sequence[Given],
     numbers: tuple[int, ...],
 ) -> bytes:
-    """Return the bytes of the kernel's parameter memory."""
+    """Return the contents of the kernel's parameter memory: addresses of arrays, and numbers.
+
+    Args:
+        kernel: The kernel.
+        layout: Offsets of the parameters.
+        memory: Global memory with the arrays.
+        arguments: One argument for each parameter.
+        numbers: Index in global memory of each argument; -1 for a number.
+
+    Raises:
+        KernelError: An argument does not fit its parameter, or there are too many bytes.
+    """
     refuse_large(layout.params, _MOST_PARAMETERS, "bytes of parameters", "")
     data = bytearray(layout.params + 16)
     for variable, argument, number in zip(kernel.params, arguments, numbers, strict=True):
@@ -271,10 +282,11 @@ def _batches(kernel: Kernel, layout: Layout, launch: Launch, limits: Limits) -> 
 
 
 class _Running:
-    """Scheduler of the threads of a batch: the threads with the lowest position run first.
+    """Scheduler of the threads of a batch: the threads at the lowest instruction index run first.
 
     Attributes:
-        waiting: The lanes that wait, by position; their positions are above the current one.
+        waiting: The lanes that wait, by the index of their next instruction; these indices are
+            above the current one.
     """
 
     def __init__(self, batch: Batch, steps: list[Step], budget: int) -> None:
@@ -356,9 +368,10 @@ class _Running:
             self.lowest = min(self.lowest, at)
 
     def _next(self) -> tuple[int, Lanes] | None:
-        """Return the lowest position and its threads; `None` if all threads have ended.
+        """Return the lowest instruction index at which threads wait, and these threads.
 
-        If no thread can run, the barriers open.
+        They no longer count as waiting. If all remaining threads are at barriers, the barriers
+        open. `None` if all threads have ended.
         """
         if not self.waiting:
             self.waiting, self.barred = self.barred, {}

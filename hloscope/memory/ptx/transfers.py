@@ -51,7 +51,7 @@ _WINDOWS: Final = ((LOCAL_WINDOW, SHARED_WINDOW, "shared"), (PARAM_WINDOW, LOCAL
 
 
 class _Form(Struct, frozen=True):
-    """State space, type and vector length of a load or store, from its modifiers."""
+    """Meaning of a load's or store's modifiers: state space, type and vector length."""
 
     space: str
     type: PtxType
@@ -148,8 +148,14 @@ def _own_memory(
 ) -> tuple[Array, Ints]:
     """Return the bytes of shared, local or parameter memory, and each lane's offset in them.
 
-    `at` has each lane's address within the state space. An access of `width` bytes that is not
-    inside the memory is an error; `verb` is for its message.
+    Args:
+        ins: The instruction.
+        verb: What the instruction does, for the error message.
+        space: The state space.
+        batch: State of the threads.
+        lanes: The lanes that access the memory.
+        at: Address of each lane within the state space.
+        width: Bytes that a lane accesses; an access that is not inside the memory is an error.
     """
     layout = batch.layout
     size = {"shared": layout.shared, "local": layout.local, "param": layout.params}[space]
@@ -180,10 +186,19 @@ def locate(
     lanes: Lanes,
     at: Array,
 ) -> tuple[Array, Ints]:
-    """Return the memory of a state space as bytes, and each lane's offset in it; count the access.
+    """Count an access to a state space; return its memory and each lane's offset in it.
 
-    `number` is the index of the instruction, `kind` is `read`, `written` or `atomic`, `width` the
-    bytes of a lane, and `at` each lane's address in the state space.
+    The memory is an array of bytes.
+
+    Args:
+        ins: The instruction.
+        number: Index of the instruction in the kernel.
+        kind: `read`, `written` or `atomic`.
+        width: Bytes that a lane accesses.
+        space: The state space.
+        batch: State of the threads.
+        lanes: The lanes that access the memory.
+        at: Address of each lane within the state space.
     """
     verb = {"read": "reads", "written": "writes", "atomic": "updates"}[kind]
     if space not in ("global", "const"):
@@ -305,9 +320,9 @@ TRANSFERS: Final[dict[str, Callable[[Instruction, int, Operands], Run]]] = {
     "atom": _atomic,
     "red": _atomic,
 }
-"""Functions that return the function of an instruction, by opcode.
+"""For each opcode, a function that decodes an instruction into the function that executes it.
 
-Their second argument is the index of the instruction in the kernel.
+Its second argument is the index of the instruction in the kernel.
 """
 
 

@@ -182,7 +182,7 @@ WARP_INSTRUCTIONS: Final[dict[str, Callable[[Instruction, Operands], Run]]] = {
     "elect": _elect,
     "match": _match,
 }
-"""Functions that return the function of an instruction, by opcode."""
+"""For each opcode, a function that decodes an instruction into the function that executes it."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -215,7 +215,17 @@ def _rows_of_matrices(
 ) -> tuple[Array, Ints]:
     """Return shared memory as 16-bit numbers, and the index of each row: [warps, count, 8].
 
-    Lane `8 m + r` holds the address of row `r` of matrix `m`; a row has 16 bytes.
+    Lane `8 m + r` holds the address of row `r` of matrix `m`; a row has 16 bytes. The access is
+    counted.
+
+    Args:
+        ins: The instruction.
+        number: Index of the instruction in the kernel.
+        kind: `read` or `written`.
+        count: Number of matrices.
+        place: The address operand.
+        batch: State of the threads.
+        lanes: The active lanes, which must be all lanes of their warps.
     """
     if len(lanes) % WARP or bool(
         (batch.lane_of[lanes.at].reshape(-1, WARP) != np.arange(WARP)).any()
@@ -229,7 +239,10 @@ def _rows_of_matrices(
 
 
 def _fragment(transposed: bool) -> tuple[Ints, Ints]:
-    """Return row and column of the two elements of a matrix that each lane has: [lanes, 2] each."""
+    """Return row and column of the two elements of an 8 × 8 matrix that each lane has.
+
+    Both arrays are [lanes, 2]. With `transposed`, rows and columns are exchanged.
+    """
     lane, part = np.arange(WARP)[:, None], np.arange(2)
     row, column = lane // 4 + 0 * part, lane % 4 * 2 + part
     return (column, row) if transposed else (row, column)
@@ -287,7 +300,7 @@ MATRIX_TRANSFERS: Final[dict[str, Callable[[Instruction, int, Operands], Run]]] 
     "ldmatrix": _load_matrices,
     "stmatrix": _store_matrices,
 }
-"""Functions that return the function of an instruction, by opcode.
+"""For each opcode, a function that decodes an instruction into the function that executes it.
 
-Their second argument is the index of the instruction in the kernel.
+Its second argument is the index of the instruction in the kernel.
 """

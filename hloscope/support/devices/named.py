@@ -98,13 +98,13 @@ def gpu_with(cores: int, warp: int, bandwidth: float) -> str | None:
 
 
 def gpu_of(name: str) -> Device:
-    """Return the device, like `device_of`; it must run threads in warps.
+    """Return the device with a name, or that a TOML file describes; it must have warps.
 
-    Thread maps and tiles need warps.
+    Thread maps and tiles need warps. See `device_of` for the accepted names.
 
     Raises:
-        DeviceError: The device has no warps.
-        UnknownNameError, DeviceError: As `device_of`.
+        DeviceError: The device has no warps, or the file does not describe a device.
+        UnknownNameError: No device has that name.
 
     >>> gpu_of("mi300x").warp
     64
@@ -119,11 +119,11 @@ def gpu_of(name: str) -> Device:
 
 
 def limits_of(device: str) -> Limits:
-    """Return the resource limits of one block on a device.
+    """Return the resource limits of one block on a device, by name or TOML file.
 
     Raises:
-        DeviceError: The device has no warps.
-        UnknownNameError, DeviceError: As `device_of`.
+        DeviceError: The device has no warps, or the file does not describe a device.
+        UnknownNameError: No device has that name.
 
     >>> limits_of("MI210").shared
     65536

@@ -147,15 +147,20 @@ class _Sides:
         self.ranks = ranks
 
     def free(self, side: int, without: Dims = ()) -> list[int]:
-        """Return the free dimensions of a side (0 left, 1 right), except those in `without`."""
+        """Return the free dimensions of a product's operand (0 left, 1 right), except `without`.
+
+        Free dimensions are neither batch nor contracted dimensions.
+        """
         d = self.dimensions
         used = (d.lhs_batch + d.lhs_contracting, d.rhs_batch + d.rhs_contracting)[side]
         return [k for k in range(self.ranks[side]) if k not in used + without]
 
     def set_from_output(self, dims: Sequence[DimTile], group: Dims = ()) -> None:
-        """Set the tiles of batch and free dimensions from the tiles of the output's dimensions.
+        """Set the operands' tiles in batch and free dimensions from the product's output tile.
 
-        `group` has dimensions of the right side that are not in the output.
+        Args:
+            dims: Tiles of the output's dimensions.
+            group: Dimensions of the right operand that are not in the output.
         """
         d, rest = self.dimensions, iter(dims)
         for left, right in zip(d.lhs_batch, d.rhs_batch, strict=True):
@@ -165,9 +170,13 @@ class _Sides:
                 self.sides[side][k] = next(rest)
 
     def set_contracted(self, position: int) -> bool:
-        """Set the tiles of contracted dimensions from the tiling space; return whether all exist.
+        """Set the operands' tiles in contracted dimensions to those of the tiling space.
 
-        `position` is that of the first contracted dimension in the instruction.
+        Return `False` if a contracted dimension is not in the tiling space.
+
+        Args:
+            position: Position of the first contracted dimension among the instruction's dimensions;
+                see `Dimension.position`.
         """
         d = self.dimensions
         pairs = zip(d.lhs_contracting, d.rhs_contracting, strict=True)
@@ -179,10 +188,11 @@ class _Sides:
         return True
 
     def operand_tile(self, side: int, extra: str = "") -> CarriedTile:
-        """Return the tile of the left (0) or the right (1) operand.
+        """Return the tile of the product's left (0) or right (1) operand.
 
-        It lacks the other operand's free dimensions. `extra` is a further reason why it may not be
-        exact.
+        Args:
+            side: Number of the operand.
+            extra: Further reason why the tile may not be exact; empty without one.
         """
         other = [self.sides[1 - side][k] for k in self.free(1 - side) if k in self.sides[1 - side]]
         dims = [self.sides[side][k] for k in range(self.ranks[side])]
@@ -276,9 +286,9 @@ _IN_GROUP: Final = "indices are counted from the start of a group, which is know
 
 
 def _ragged_rows(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile) -> Answer:
-    """Return the tiles of a ragged dot whose rows are grouped.
+    """Return the operands' tiles of a ragged dot whose rows, free on the left, are grouped.
 
-    Groups are then a sequential dimension, and not in the output.
+    The group is then a sequential dimension, and not in the output.
     """
     rank = len(output_sizes(ins))
     group, size = space.number(ins, rank), space.runtime_number(ins, 2)
@@ -296,7 +306,7 @@ def _ragged_rows(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile
 
 
 def _ragged_contracting(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile) -> Answer:
-    """Return the tiles of a ragged dot whose contracted elements are grouped.
+    """Return the operands' tiles of a ragged dot whose contracted elements are grouped.
 
     The group is then output dimension 0.
     """

@@ -33,26 +33,26 @@ class TileDirection(StrEnum):
 class TilePrecision(StrEnum):
     """Precision of a propagated tile.
 
-    It is compared with the elements that the original tile reads or influences.
+    The tile is compared with the needed elements: those that the original tile reads or influences.
     """
 
     EXACT = "exact"
-    """The tile is precisely these elements, for every tile."""
+    """The tile has precisely the needed elements, for every original tile."""
     OVER = "over"
-    """The tile has all these elements, and for some tiles more."""
+    """The tile has all needed elements, and for some original tiles more."""
     UNDER = "under"
-    """For some tiles, the tile lacks some of these elements."""
+    """For some original tiles, the tile lacks some of the needed elements."""
     UNCHECKED = "unchecked"
     """The precision depends on sizes that are not known yet."""
 
 
 class CarriedTile(Struct, frozen=True):
-    """The tile of one operand or output, with its precision.
+    """The propagated tile of one operand or output, with its precision.
 
     Attributes:
         tile: The tile.
         fit: Precision of the tile.
-        reason: Why it is not exact.
+        reason: Why it is not exact; empty if it is.
     """
 
     tile: Tile
@@ -73,7 +73,7 @@ class Propagated(Struct, frozen=True):
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
-        """The tiles without their precision."""
+        """The tiles of all operands or outputs, without their precision."""
         return tuple([part.tile for part in self.parts])
 
 
@@ -99,7 +99,7 @@ class Entry(Struct, frozen=True):
 RULES: Final[dict[TileDirection, dict[type[Op], Entry]]] = {
     direction: {} for direction in TileDirection
 }
-"""The entries by direction and op class."""
+"""The propagation rules of each op class, by direction."""
 
 
 def _registering(
@@ -127,15 +127,21 @@ def to_operands(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
 def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
     """Return a decorator that registers a rule from an operand's tile to the outputs' tiles.
 
-    The arguments are those of `to_operands`.
+    Args:
+        classes: The op classes that it applies to, with their subclasses.
+        refused: Why XLA has no rule. If stated, the rule is the entry's `beyond`.
     """
     return _registering(TileDirection.TO_OUTPUTS, classes, refused)
 
 
 def although_refused(direction: TileDirection, *classes: type[Op]) -> Callable[[R], R]:
-    """Return a decorator that registers a rule for tiles that the rule of these ops refuses.
+    """Return a decorator that registers a rule for tiles that XLA's rule of an op refuses.
 
-    It becomes the `beyond` rule of their entries.
+    It becomes the `beyond` rule in the op's entry.
+
+    Args:
+        direction: Direction in which tiles are propagated.
+        classes: The op classes that it applies to.
     """
 
     def register(rule: R) -> R:
@@ -156,7 +162,10 @@ def refuse(
 
 
 def entry_of(direction: TileDirection, cls: type[Op]) -> Entry | None:
-    """Return the entry of a class, or of its nearest base class with one; `None` without any."""
+    """Return the rules of an op class in one direction.
+
+    They are those of the nearest base class if the class has none of its own; `None` without any.
+    """
     table = RULES[direction]
     return next((table[base] for base in cls.__mro__ if base in table), None)
 
@@ -197,19 +206,19 @@ def refused(reason: str, code: RefusalCode = RefusalCode.INVALID_ARGUMENT) -> Re
 
 
 def starts_inside(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that no index of the tile is negative?"""
+    """Do bounds of the variables show that no index of the tile is negative?"""
     return space.bounds(tile.offset).lo >= 0
 
 
 def ends_inside(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that no index of the tile reaches its upper bound?"""
+    """Do bounds of the variables show that no index of the tile reaches its upper bound?"""
     return space.bounds(tile.upper_bound - tile.last).lo >= 1
 
 
 def has_element(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that every tile has an element that is not cut off?
+    """Do bounds of the variables show that every tile has an element that is not cut off?
 
-    They do so for all tiles if they do for the first index of each, or for the last.
+    They do if the first index of every tile lies inside, or the last index of every tile.
     """
     if space.bounds(tile.size).lo < 1:
         return False
@@ -221,7 +230,10 @@ def has_element(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def _is_space_tile(space: TilingSpace, tile: DimTile) -> bool:
-    """Is it the tiling space's own tile of a whole dimension, so that all tiles begin inside?"""
+    """Is a dimension's tile one of the tiling space, and does it cover the whole dimension?
+
+    All tiles then begin inside the dimension.
+    """
     match tile.offset:
         case Product((Dim(i), Range(j))) if i == j:
             size = space.dimensions[i].size
@@ -240,7 +252,8 @@ def maybe_empty(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
 def lost_start(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
     """Return why indices that were cut off below 0 may become valid ones; else "".
 
-    For rules that shift indices upwards.
+    Rules that shift indices upwards need this. `tiles` are the tiles before the shift, of the
+    dimensions that are shifted.
     """
     if all(starts_inside(space, tile) for tile in tiles):
         return ""

@@ -34,7 +34,7 @@ from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import UNIT, DimTile, Refusal, RefusalCode, Tile, whole_dimension
 
 Through = tuple[tuple[DimTile, ...], str]
-"""The tiles of the target's dimensions, and why they are not exact, or ""."""
+"""Tiles of the dimensions after a reshape, and why they are not exact; "" if they are."""
 _COPIES: Final = (
     ReshapeCategory.IDENTITY,
     ReshapeCategory.INCREASE_RANK,
@@ -295,6 +295,12 @@ def _not_contiguous(many: Sequence[DimTile], shape: Dims, *, collapses: bool) ->
 
     It is contiguous if at most one dimension is partial: the tile has size 1 in those before it,
     and covers those after it completely.
+
+    Args:
+        many: Tiles of the dimensions, major to minor.
+        shape: Sizes of the dimensions.
+        collapses: Does a reshape collapse the dimensions? Tiles of size 1 at the end are then
+            allowed too.
     """
     i = 0
     while i < len(many) and many[i].size is ONE:
@@ -314,7 +320,7 @@ def _is_whole(tile: DimTile, n: int) -> bool:
 
 
 def _have_size_one_after(many: Sequence[DimTile], j: int) -> bool:
-    """Does the tile have size 1 in all dimensions after number `j`?"""
+    """Do all of the tiles `many` after number `j` have size 1?"""
     return all(d.size is ONE for d in many[j + 1 :])
 
 
