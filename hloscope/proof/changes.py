@@ -230,8 +230,13 @@ class _Differing:
     ) -> tuple[Aspect, ...]:
         """Return the properties of two paired instructions that differ, operands included.
 
-        `pairs` maps instructions of the first program to the second. `down` has the structural
-        numbers of both computations, producers included.
+        Args:
+            x: The instruction of the first program.
+            y: The instruction of the second program.
+            pairs: Partners in the second program, by instructions of the first.
+            down: For each of both computations, a number of each instruction. Equal numbers mean
+                equal
+                instructions with equal producers.
         """
         found: list[Aspect] = []
         if self.structure.label(x) != self.structure.label(y):
@@ -324,8 +329,14 @@ def _in_order(
 ) -> dict[Instruction, int]:
     """Return, for each removed instruction, the position in the second program of its successor.
 
-    The successor is the next instruction that is in both programs. `places` has the positions in
-    the second program.
+    The successor is the next instruction of `a` that is in both programs; without one, the position
+    is the number of instructions.
+
+    Args:
+        a: The computation of the first program.
+        removed: Its instructions without a partner.
+        pairs: Partners in the second program, by instructions of the first.
+        places: Position of each instruction of the second program.
     """
     missing = set(removed)
     found: dict[Instruction, int] = {}
@@ -344,13 +355,17 @@ def _merged(
     before: dict[Instruction, int],
     places: dict[Instruction, int],
 ) -> list[Change]:
-    """Return the changes `changes` and the removals `removals`, in the order of the second program.
+    """Return changes and removals in one list, in the order of the second program.
 
-    `before` has, for each removed instruction, the position of its successor, `places` the
-    positions of all instructions of the second program.
+    Args:
+        changes: Changed and added instructions.
+        removals: Removed instructions.
+        before: For each removed instruction, the position of its successor in the second program.
+        places: Position of each instruction of the second program.
     """
 
     def place(change: Change) -> tuple[int, int]:
+        """Return a sort key: the position in the second program; removals come before changes."""
         if change.after is not None:
             return places[change.after], 1
         assert change.before is not None
@@ -491,8 +506,9 @@ class _Languages:
         """Return the value numbers of the results of both programs.
 
         Args:
-            settle: Called with each instruction of the first program and its number; returns the
-                number to use.
+            settle: Called with each instruction of the first program and its value numbers; returns
+                the
+                value numbers that the instruction's users see.
         """
         self.meanings.settle = self._record_second
         after = self.meanings.program(self.b.entry)
@@ -531,10 +547,11 @@ class _Languages:
         return (without_layouts(ins.type), *numbers)
 
     def _settle(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Return the value numbers to use for an instruction of the first program.
+        """Return the value numbers that users of an instruction of the first program see.
 
         They are those of its partner in the second program, if exactly one instruction there can be
-        the partner; else `meaning`.
+        the partner; else `meaning`, the instruction's own numbers. A pair that is found is
+        recorded.
         """
         numbers = flat(meaning)
         self._seen.update(numbers)
@@ -562,9 +579,9 @@ class _Languages:
 
     @staticmethod
     def _is_elementwise(y: Instruction, x: Instruction) -> bool:
-        """May the op of one instruction replace that of the other?
+        """Do all operands of both instructions have the result type of `x`, of the first program?
 
-        All operands of both must have the type of the result.
+        Then their ops may be elementwise, and one may replace the other.
         """
         wanted = without_layouts(x.type)
         return all(
@@ -608,10 +625,16 @@ def _header(a: Computation, b: Computation) -> tuple[Aspect, ...]:
 def _reached(
     entry: Computation, of: dict[Instruction, Meaning], known: set[int]
 ) -> list[Instruction]:
-    """Return the instructions on which results depend and whose values are not in `known`.
+    """Return the instructions on which results depend and whose values the other program lacks.
 
-    `of` has the value numbers by instruction. Operands of instructions with known values are not
-    searched.
+    The list is in order of dependence: producers are towards the front.
+
+    Args:
+        entry: The entry of the program.
+        of: Value numbers, by instruction.
+        known: Value numbers of the other program. Operands of instructions with such numbers are
+            not
+            searched.
     """
 
     def is_same(ins: Instruction) -> bool:

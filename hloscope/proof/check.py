@@ -92,7 +92,7 @@ class Executed(Struct, frozen=True):
             observed.
         pairs: Number of such pairs in the maps, for the output elements that were compared.
         shapes: Types of the smaller test program that was run; empty if the program itself was run.
-        reason: Why nothing was run.
+        reason: Why nothing was run; empty if something was.
         violation: An element that changes an output element, although its maps do not contain it.
     """
 
@@ -231,9 +231,9 @@ def combined(checks: Sequence[Check]) -> Check:
 
 
 def _together(parts: Sequence[Executed]) -> Executed | None:
-    """Return the results of execution for several tensors of one value as one result.
+    """Return the results of execution for several tensors of one value, merged into one.
 
-    `None` if there are none.
+    `None` if `parts` is empty.
     """
     done = [part for part in parts if not part.reason]
     if not done:

@@ -170,7 +170,7 @@ def counts_of(involved: Iterable[Instruction], stated: DeviceCounts = UNKNOWN_CO
     """Return the smallest grid that fits the groups of all collectives.
 
     Args:
-        involved: Instructions, the collectives among them.
+        involved: All instructions of a program; those that are no collectives are ignored.
         stated: Counts in the program's header, for an all-to-all without groups.
 
     Raises:
@@ -222,7 +222,7 @@ class _Number:
         self.is_asked = False
 
     def is_exactly(self, count: int) -> None:
-        """Set the number to `count`; 0 changes nothing."""
+        """Record that the number is `count`, unless a larger one is recorded; 0 stands for unknown."""
         self.known = max(self.known, count)
 
     def is_at_least(self, count: int) -> None:
@@ -241,9 +241,9 @@ class _Number:
         return count >= max(self.least, least_if_asked if self.is_asked else 1)
 
     def candidates(self, whole: int) -> set[int]:
-        """Return numbers that are score trying.
+        """Return numbers to try: only the known one, or else the smallest allowed ones.
 
-        They include the divisors of `whole`, the number of all devices, if `whole` is not 0.
+        The latter include the divisors of `whole`, the number of all devices, if `whole` is not 0.
         """
         if self.known:
             return {self.known}
@@ -471,13 +471,13 @@ class _Collective:
         return tuple(found)
 
     def joined(self) -> Iterator[Dims]:
-        """Yield sets of devices that exchange values: groups, or source and target."""
+        """Yield sets of devices that exchange values: each group, or each source with its target."""
         yield from self.op.pairs if isinstance(self.op, CollectivePermute) else self._rows
 
     def score(self, kept: _KeptDevices) -> int | None:
-        """Return a score of how much of the groups the kept devices preserve.
+        """Return a score of how much of the groups the kept devices preserve; larger is better.
 
-        `None` if the collective is not valid on them.
+        `None` if the collective is not valid on these devices.
         """
         if isinstance(self.op, CollectivePermute):
             pairs = self.pairs(kept)
@@ -553,8 +553,12 @@ def _chosen(
 ) -> _KeptDevices | None:
     """Return a small set of replicas and partitions that preserves the groups best.
 
-    `reads_ids` has two flags: does an instruction read the replica number, and the partition
-    number? `None` if no set is valid.
+    `None` if no set is valid.
+
+    Args:
+        collectives: The collectives of the program.
+        counts: The grid of the program.
+        reads_ids: Two flags: does an instruction read the replica number, and the partition number?
     """
     best: tuple[int, int] | None = None
     chosen: _KeptDevices | None = None
@@ -590,7 +594,13 @@ def _is_id_lost(
 def _choices(
     collectives: Sequence[_Collective], counts: Counts, most: int
 ) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """Yield sets of replicas and of partitions to keep, with at most `most` devices."""
+    """Yield pairs of a set of replicas and a set of partitions to keep.
+
+    Args:
+        collectives: The collectives of the program.
+        counts: The grid of the program.
+        most: Largest number of devices to keep.
+    """
     bases: tuple[list[Sequence[int]], list[Sequence[int]]]
     bases = [range(counts.replicas)], [range(counts.partitions)]
     along = int(counts.replicas == 1)

@@ -126,7 +126,7 @@ class Elements:
         return self.starts[-1]
 
     def has(self, source: int, leaf: int) -> bool:
-        """Does a table have columns for this leaf of a source?"""
+        """Does tensor number `leaf` of a source have columns, elements that can be changed?"""
         return (source, leaf) in self._by_tensor
 
     def rows_of(self, output: int) -> Ints:
@@ -135,11 +135,11 @@ class Elements:
         return np.concatenate([np.arange(self.starts[k], self.starts[k + 1]) for k in numbers])
 
     def leaves_of(self, source: int, leaf: int) -> list[Leaf]:
-        """Return a leaf of a source, on each device."""
+        """Return tensor number `leaf` of a source, on each device."""
         return self._by_tensor[source, leaf]
 
     def columns_of(self, source: int, leaf: int) -> Ints:
-        """Return the columns of a leaf of a source, on all devices. Shape `[n]`."""
+        """Return the columns of tensor number `leaf` of a source, on all devices. Shape `[n]`."""
         return np.concatenate([np.arange(x.first, x.end) for x in self.leaves_of(source, leaf)])
 
     def leaf_at(self, column: int) -> Leaf:
@@ -261,9 +261,9 @@ class Touched:
         return self._whole[key]
 
     def _stored_part(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
-        """Return whether each row of an output depends on each column of a leaf; see `part`.
+        """Return whether each row of an output depends on each column of a source's tensor.
 
-        The result is stored if it is the same for all runs.
+        The arguments are those of `part`. The result is stored if it is the same for all runs.
         """
         if is_moving(accesses):
             return self.part(base, place, accesses, False)
@@ -354,9 +354,11 @@ def is_moving(accesses: Accesses) -> bool:
 
 
 def with_every_position(m: IndexingMap, count: int) -> IndexingMap:
-    """Return the map with a range variable of `count` values for "every position of a group".
+    """Return a map in which range variables of `count` values replace "every position of a group".
 
-    A position that a group does not have leads to no device.
+    A runtime variable that stands for every position of a device group becomes a range variable.
+    Range variables without an upper bound get `count` values, too. A position that a group does not
+    have leads to no device.
     """
     bounds = Variable(Interval(0, count - 1))
     ranges = [v if v.interval.hi < POS_INF else bounds for v in m.ranges]
@@ -384,13 +386,11 @@ _STYLES: Final = "wide", "ordinary", "special", "ties"
 
 
 def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
-    """Return a flag for each column: true if some randomly chosen rows do not depend on it.
-
-    The number of these rows, from one to half of all, follows from `kind`.
+    """Return a flag for each column: true if none of some randomly chosen rows depends on it.
 
     Args:
         relation: Whether each row depends on each column. Shape `[rows, columns]`.
-        kind: Selects the number of rows.
+        kind: Selects the number of chosen rows, from one to half of all.
         rng: Chooses the rows.
     """
     rows = len(relation)
@@ -403,7 +403,7 @@ def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
 
 
 class Packings:
-    """Chooses sets of columns for runs: each row depends on at most one column of a set.
+    """Chooses sets of source elements to change in one run: no row depends on two columns of a set.
 
     Columns that were chosen least often come first.
     """
@@ -412,10 +412,13 @@ class Packings:
         self._tries = np.zeros(columns, np.int64)
 
     def next(self, relation: Bools, missing: Bools, rng: np.random.Generator) -> Bools:
-        """Return flags of the columns of another set.
+        """Return flags of the columns of the next set. Shape `[columns]`.
 
-        Columns with many pairs in `missing` are preferred. Both tables have shape `[rows,
-        columns]`.
+        Args:
+            relation: Whether each row depends on each column. Shape `[rows, columns]`.
+            missing: Pairs that no run has shown yet; columns with many of them are preferred. Same
+                shape.
+            rng: Decides between equal columns.
         """
         columns = len(self._tries)
         wanted = missing.sum(axis=0) + rng.random(columns)
@@ -439,8 +442,15 @@ def changed_values(
 ) -> tuple[tuple[Value, ...], Bools]:
     """Return the sources' values with new values in some columns, and the columns that differ.
 
-    `changed` flags the columns to change; the second result flags those whose value really differs.
-    `kind` selects the style of the new values.
+    Args:
+        elements: The rows and columns.
+        base: The run whose values are changed.
+        changed: Flags of the columns to change. Shape `[columns]`.
+        kind: Number that selects the style of the new random values.
+        rng: Source of randomness.
+
+    Returns:
+        The values, and flags of the columns whose value really differs.
     """
     values = list(base.values)
     really = np.zeros(elements.size, np.bool_)
@@ -466,7 +476,7 @@ def changed_values(
 def partly_changed(
     elements: Elements, base: Base, changed: tuple[Value, ...], columns: Ints
 ) -> tuple[Value, ...]:
-    """Return the values of `base`, with those of `changed` in the given columns only."""
+    """Return the values of the run `base`, with those of `changed` in some columns, `columns`."""
     flags = np.zeros(elements.size, np.bool_)
     flags[columns] = True
     values = list(base.values)

@@ -196,7 +196,7 @@ def _analysed(question: Callable[[], T]) -> T:
 
 
 def _position(instance: Instance, operand: int | Instruction) -> int:
-    """Return the number of the source that an operand (by number) or a captured value is."""
+    """Return the number of a source: of an operand, given by its number, or of a captured value."""
     if isinstance(operand, int):
         return operand
     return instance.sources.index(operand, len(instance.ins.operands))
@@ -357,10 +357,15 @@ class Evidence:
             return np.ones((self.elements.rows, self.elements.size), np.bool_)
 
     def _run(self, base: Base, changed: Bools, kind: int, rng: np.random.Generator) -> Run | None:
-        """Run with changed columns, and record the run.
+        """Run the test program with changed columns, and record the run.
 
-        `changed` flags the columns, `kind` selects the style of the new values. `None` if nothing
-        changed or the run failed.
+        `None` if nothing changed or the run failed.
+
+        Args:
+            base: The run with which the results are compared.
+            changed: Flags of the columns to change. Shape `[columns]`.
+            kind: Number that selects the style of the new random values.
+            rng: Source of randomness.
         """
         if not changed.any():
             return None
@@ -378,7 +383,7 @@ class Evidence:
         return run
 
     def _note(self, run: Run) -> None:
-        """Record the dependences that a run shows, and the rows that it changed wrongly."""
+        """Record the dependences that a run shows, and the rows that it changes against the maps."""
         try:
             relation = self._touched.relation(run.base)
         except (UndecidedError, TimeOverError):
@@ -390,7 +395,11 @@ class Evidence:
         self._found[run.alone(touched)] = True
 
     def _number(self, base: Base, rng: np.random.Generator) -> None:
-        """Record the column that each row copies, by two runs on distinct numbers that agree."""
+        """Record, for each row, of which column it is a copy: a source element of equal value.
+
+        The sources have distinct values in the run `base`. A second run on other distinct values
+        must show the same column; else the record is -1.
+        """
         try:
             other = self.runner.base("numbered", rng, base)
         except (HloscopeError, OverflowError):
@@ -470,11 +479,17 @@ class Evidence:
         columns: Ints,
         seen: Bools,
     ) -> Violation | None:
-        """Mark observed copies in `seen`; return a copy that the maps do not have as a violation.
+        """Compare the rows that are copies of columns with the maps; return a copy that these lack.
 
-        `relations` has the relation of each base run by `id`; `None` stands for those of the test
-        program's maps. `rows` are those of the queried output, `columns` those of the queried leaf;
-        `seen` has a flag for each pair.
+        Args:
+            query: The maps to check.
+            relations: The relation of each base run by `id`; `None` stands for those of the test
+                program's maps.
+            rows: Rows of the queried output.
+            columns: Columns of the queried leaf, ascending.
+            seen: Flags of observed pairs, one for each of `rows` and `columns`; copies that the
+                maps have
+                are set to true.
         """
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]

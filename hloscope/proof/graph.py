@@ -59,7 +59,10 @@ SECONDS: Final = 5.0
 
 
 class WalkTooLongError(UndecidedError):
-    """A traversal exceeded the limit of its steps or time; fewer start elements would not help."""
+    """A traversal exceeded the limit of its steps or its time.
+
+    Starting from fewer elements would not help.
+    """
 
 
 class Follower(Protocol[T]):
@@ -91,7 +94,7 @@ class Reached(Struct, Generic[T], frozen=True):
     Attributes:
         elements: State of the follower; `None` if no known map leads to an element.
         unknown: Text that says why more elements may be reached; empty if that is impossible.
-        over: Text that says why fewer elements than these may be reached; empty if that is
+        over: Text that says why some of `elements` may not be reached; empty if that is
             impossible.
     """
 
@@ -216,7 +219,7 @@ class Steps:
         return any(m.runtime or any(v.interval.hi >= POS_INF for v in m.ranges) for m in maps)
 
     def bodies(self, ins: Instruction) -> Bodies:
-        """Return the dependences of the computations that an instruction calls."""
+        """Return, for each computation that an instruction calls, what its results depend on."""
         return by_convention(ins)
 
     def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
@@ -363,9 +366,10 @@ class Walker(Generic[T]):
         return known
 
     def _store(self, key: Hashable, entered: Reached[T], ends: Ends[T]) -> None:
-        """Store the ends of a traversal under `key`, if the computation has no runtime variables.
+        """Store the ends of the traversal of a called computation under `key`.
 
-        `entered` are the elements of the root from which the computation was traversed.
+        Nothing is stored if a state belongs to one query only, as isl relations do. `entered` are
+        the elements of the computation's root from which it was traversed.
         """
         reached = [r.elements for r in (entered, *ends.values()) if r.elements is not None]
         weights = [self._follower.weight(elements) for elements in reached]
@@ -375,7 +379,10 @@ class Walker(Generic[T]):
             self._steps.kept.add((type(self._follower), key), ends, total + len(ends))
 
     def _names_in(self, flow: Called, ins: Instruction, names: Names) -> Names:
-        """Return the names of values in a called computation; equal calls share one object."""
+        """Return the names of values in the computation that `ins` calls; equal calls share them.
+
+        `flow` leads into the computation; `names` are those of the calling computation.
+        """
         key = (ins, flow.callee, flow.first, names)
         known = self._names.get(key)
         if known is None:
@@ -495,9 +502,10 @@ def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], nam
 
 
 def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | None:
-    """Return the value of the caller that an end inside a called computation stands for.
+    """Return the value of the caller `ins` that an end inside its called computation stands for.
 
-    `None` for a parameter of a computation that is applied to elements, such as a reduction's.
+    A parameter stands for an operand, a captured value for itself. `None` for a parameter of a
+    computation that is applied to elements, such as a reduction's.
     """
     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
         return end
@@ -526,7 +534,7 @@ class Names:
 
         Args:
             passed: Operands by parameter, in the caller's names.
-            outside: Values that the computation captures.
+            outside: Values of outer computations that the computation captures.
             call: The calling instruction, and the number of its operand that is the first
                 parameter.  `None` if the computation has no other caller.
             caller: Names in the calling computation.

@@ -70,7 +70,7 @@ class Instance(Struct, frozen=True, eq=False):
             those of the program.
         computation: The instruction's computation, if the maps lead to its parameters.
         sources: The values that runs change: operands and captured values, or parameters.
-        feeding: Computes the sources from free values; free sources are passed through.
+        feeding: Computes the sources from values that can be chosen freely, its parameters.
         running: Computes the instruction's value from the sources.
         grouping: The devices on which the test program runs; each has its own values.
         shrunk: New sizes by old sizes; empty if nothing was shrunk.
@@ -264,7 +264,10 @@ class _Rebuilding:
     ) -> Instance:
         """Return the test program of an instruction.
 
-        `reason` says why a large program is not shrunk.
+        Args:
+            ins: The instruction.
+            computation: The instruction's computation, if the maps lead to its parameters.
+            reason: Text that says why a large program is not shrunk.
         """
         if computation is not None:
             return self._of_computation(ins, computation, reason)

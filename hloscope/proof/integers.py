@@ -67,7 +67,7 @@ class Known(NamedTuple):
     is_known: Bools
 
     def at(self, place: Any) -> Known:
-        """Return the integers at some positions of the array."""
+        """Return the integers and flags at `place`, any numpy index of the array."""
         return Known(self.values[place], self.is_known[place])
 
 
@@ -188,7 +188,10 @@ class Integers:
         return self._whole[ins]
 
     def _computed(self, ins: Instruction, index: Index) -> RequestCoroutine:
-        """Return the elements, computed from the op; those that overflow the type are not known."""
+        """Return the elements at indices, computed by the instruction's op.
+
+        Integers that the result type cannot represent are marked as not known.
+        """
         found: Known | None = None
         match ins.op:
             case Constant(literal):
@@ -347,7 +350,10 @@ A_FEW: Final = 8
 
 
 class Values:
-    """The values of runtime variables in one trial; they depend on origin and index only."""
+    """The values of runtime variables in one trial: known integers, else pseudo-random ones.
+
+    A pseudo-random value depends only on the seed, the tensor that is read, and the index.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed

@@ -391,7 +391,7 @@ def is_among_devices(accesses: Iterable[Access]) -> bool:
 
 
 def _collectives(access: Access) -> Iterator[Instruction]:
-    """Yield the collectives on whose groups an access depends."""
+    """Yield the collectives on whose groups the elements that an access reads depend."""
     yield from access.via
     for m in (access.map, access.replica):
         for variable in m.runtime if m is not None else ():
@@ -401,7 +401,10 @@ def _collectives(access: Access) -> Iterator[Instruction]:
 
 
 def _by_route(accesses: Accesses) -> dict[tuple[Instruction, ...], list[IndexingMap]]:
-    """Return the maps by their route: the collectives whose group positions follow the indices."""
+    """Return the maps of accesses by route.
+
+    A route is the list of collectives in whose groups the last results of a map are positions.
+    """
     found: dict[tuple[Instruction, ...], list[IndexingMap]] = {}
     for access in accesses:
         found.setdefault(access.via, []).append(joined(access))

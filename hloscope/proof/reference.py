@@ -79,9 +79,14 @@ class Reference:
         return self.steps.tensor_types(self._values[operand].type)[tensor]
 
     def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
-        """Traverse the program with a follower from `start`; return what is reached.
+        """Traverse the program from the output with a follower; return what is reached.
 
-        Keys are the numbers of operand or parameter, and of its tensor.
+        Args:
+            follower: The `Follower`.
+            start: Its state for the elements of the output from which the traversal starts.
+
+        Returns:
+            The elements reached, by the numbers of operand or parameter, and of its tensor.
         """
         walker: Walker[Any] = Walker(self.steps, follower, self.left())
         if self.computation is not None:
@@ -96,9 +101,10 @@ class Reference:
         }
 
     def reached(self) -> frozenset[tuple[int, int]]:
-        """Return the tensors that may be read, by (operand, tensor).
+        """Return the operands' or parameters' tensors that the output may read, by (operand,
+        tensor).
 
-        They are those with a path on which no map is empty.
+        They are those to which a path leads on which no map is empty.
 
         Raises:
             UndecidedError: The program cannot be traversed.
@@ -360,7 +366,7 @@ class Question:
         return None
 
     def _real(self, isl: Any, follower: IslFollower, real: Relations) -> Relations:
-        """Return the reference relations in the index order and direction of the maps."""
+        """Return the reference relations `real` in the index order and direction of the maps."""
         here, there = self.placed
         if here is not None:
             start = follower.relation(here, OWN_NAMES).reverse()
@@ -374,10 +380,15 @@ class Question:
     def _bounded(
         self, isl: Any, follower: IslFollower, real: Relations, claimed: Relations
     ) -> tuple[Relations, Relations]:
-        """Return both relations restricted to indices inside the tensors.
+        """Return both relations restricted to indices inside the output and the operand.
 
-        Intervals of maps cannot bound sizes beyond 64 bits. `real` is the reference relation,
-        `claimed` that of the maps.
+        Intervals of maps cannot bound sizes beyond 64 bits.
+
+        Args:
+            isl: The module of isl.
+            follower: The follower that computed the relations.
+            real: The reference relation.
+            claimed: The relation of the maps.
         """
         types = self.truth.here, self.operand_type
         ends = []

@@ -109,7 +109,7 @@ class IslFollower:
     def _bounds(self, relation: Any, place: int) -> Interval:
         """Return the interval of result number `place` of a relation.
 
-        It is a point if isl has its value, else all integers.
+        It is a point if isl finds a constant value, else all integers.
         """
         value = relation.plain_get_val_if_fixed(self._isl.dim_type.out, place)
         return Interval.EVERYTHING if value.is_nan() else Interval.point(int(value.to_python()))
@@ -117,7 +117,11 @@ class IslFollower:
     def _shortest(self, relation: Any, via: Route, rank: int) -> Relations:
         """Return the relation by route, without positions that the last device does not depend on.
 
-        `via` is the route; `rank` is the number of results before the positions.
+        Args:
+            relation: The relation; its last results are positions in groups, one for each
+                collective.
+            via: The route: those collectives.
+            rank: Number of results before the positions.
         """
         if relation.is_empty():
             return {}
@@ -171,10 +175,17 @@ class IslFollower:
     def _key(
         self, m: IndexingMap, variable: RuntimeVariable, names: Names
     ) -> tuple[Hashable, Interval, tuple[int, ...], Interval]:
-        """Return the key of the isl parameter for a runtime variable, with intervals and index.
+        """Return what identifies the isl parameter that stands for a runtime variable.
 
-        The intervals are that of the variable, before the index, and that of its known values,
-        after it.
+        Args:
+            m: The map with the variable.
+            variable: The variable.
+            names: Names of the values that the map reads.
+
+        Returns:
+            The key of the tensor that is read; the interval of the variable; the constant index at
+            which
+            it is read; and the interval of its values, a point if the value is known.
 
         Raises:
             UndecidedError: The value depends on the index, or has no origin.
@@ -306,10 +317,17 @@ class ElementFollower:
         return found
 
     def results(self, m: IndexingMap, index: Ints, names: Names) -> tuple[Ints, Ints]:
-        """Return the results of a map at many indices, and the number of the row of each.
+        """Return the results of a map at many indices, and for each result the row of its index.
 
-        `index` has shape `[m, rank]`. Range variables take all their values. Shapes `[n]` (rows)
-        and `[n, results]`.
+        Range variables take all their values, so an index may have several results.
+
+        Args:
+            m: The map.
+            index: The indices. Shape `[m, rank]`.
+            names: Names of the values that the map reads at run time.
+
+        Returns:
+            The rows, of shape `[n]`, and the results, of shape `[n, results]`.
 
         Raises:
             UndecidedError: There are too many results.
@@ -356,7 +374,11 @@ class ElementFollower:
     def _read(self, m: IndexingMap, at: dict[Var, Any], names: Names, count: int) -> None:
         """Add the values of a map's runtime variables to `at`, in order of dependence.
 
-        `at` has arrays of `count` values, by variable.
+        Args:
+            m: The map.
+            at: Arrays of values by variable; the dimension and range variables have theirs.
+            names: Names of the values that the map reads at run time.
+            count: Length of each array.
 
         Raises:
             UndecidedError: The variables depend on each other.
@@ -427,7 +449,7 @@ class StepsThroughBodies(Steps):
         self._open: set[int] = set()
 
     def bodies(self, ins: Instruction) -> Bodies:
-        """Return the dependences of the computations that an instruction calls."""
+        """Return, for each computation that an instruction calls, what its results depend on."""
         found = tuple([self._dependence(callee) for callee in ins.calls])
         is_conventional = self._convention == "xla" and isinstance(ins.op, BY_CONVENTION)
         return by_convention(ins, found) if is_conventional else found

@@ -131,10 +131,11 @@ class RecordedValues:
         known[self.path] = value
 
     def of(self, origin: Instruction) -> Any:
-        """Return the recorded value of `origin`, which is read by a runtime variable.
+        """Return the recorded value of `origin`, a value that a runtime variable is read from.
 
-        It may be `SEVERAL` or `NEVER`. An origin without its call gets the value of the first call.
-        So maps that take the values of several calls for one are refuted.
+        It may be `SEVERAL` or `NEVER`. If `origin` is in a called computation but does not name the
+        call, the value of the first call is returned. So maps that take the values of several calls
+        for one are refuted.
         """
         calls: list[tuple[Instruction, int]] = []
         while isinstance(origin, CalledValue):
@@ -157,7 +158,10 @@ class RecordedValues:
         return known.get(path, SEVERAL)
 
     def _analysed_for(self, ins: Instruction) -> Instruction:
-        """Return the analysed instruction for one of the program or of the test program."""
+        """Return the instruction of the analysed copy that stands for `ins`.
+
+        `ins` is an instruction of the program, or of the copy that runs.
+        """
         copy = self._copies.get(ins, ins)
         return self._names.get(copy, copy)
 
@@ -265,9 +269,9 @@ class Runner:
         return self._watched(style, free, tuple(values))
 
     def given(self, values: tuple[Value, ...], like: Base) -> Base:
-        """Run on given values of the sources, and record the values of all instructions.
+        """Run on the values `values` of the sources, and record the values of all instructions.
 
-        `like` is the run whose style and free values are stored in the result.
+        The result stores the style and the free values of the run `like`.
         """
         return self._watched(like.style, like.free, values)
 
@@ -512,7 +516,7 @@ class Observed:
 
 
 def _outside_interval(variable: RuntimeVariable) -> int:
-    """Return a value outside of the variable's interval, with which a map reads nothing."""
+    """Return the integer below the variable's interval; a map reads nothing with it."""
     return int(variable.interval.lo) - 1
 
 
@@ -535,7 +539,7 @@ STYLES: Final = ("ordinary", "ties", "special", "wide", "numbered")
 
 
 class Draw:
-    """Draws random values of types in one style.
+    """Draws random values of types in one style, one of `STYLES`.
 
     Dynamic dimensions of equal bounds get equal sizes within one draw, so that operands match.
     """
@@ -604,6 +608,7 @@ class Draw:
             return np.asarray(found).astype(dtype)
 
     def _floats(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return random floats of `self.style`; `dtype` only limits the range of distinct numbers."""
         rng = self.rng
         match self.style:
             case "ties":
@@ -625,6 +630,7 @@ class Draw:
                 return rng.normal(size=shape)
 
     def _integers(self, element: ElementType, shape: tuple[int, ...]) -> Any:
+        """Return random integers in the style of this object, in the range of the element type."""
         rng = self.rng
         is_signed = element.kind == "signed"
         bits = element.bits - is_signed

@@ -54,7 +54,7 @@ class Finding(Struct):
         values: Number of values of these that were compared.
         of: Number of instructions of the program that could be compared if each had a partner; 0 if
             not counted.
-        by_source: Number of compared instructions that were matched by `op_name`, source and shape.
+        by_source: Number of compared instructions that were matched by `op_name`, source, shape.
         unlike: Number of these that differ although the results do not: such instructions are other
             steps of the same source line.
         left_out: Number of values that were not recorded for lack of memory.
@@ -100,7 +100,10 @@ class ValueRecord:
         self.left_out = 0
 
     def watch(self, ins: Instruction, value: Value) -> None:
-        """Record the value of an instruction, if it is requested and the memory limit allows."""
+        """Record the value of an instruction, if it is requested.
+
+        `None` is recorded instead if the memory limit is exceeded.
+        """
         values = self.values.get(ins)
         if values is None:
             return
@@ -165,7 +168,7 @@ def compare_programs(
 
 
 def _earlier(finding: Finding, first: Finding) -> Finding:
-    """Return `finding`, with the difference of `first`, which is earlier in the program."""
+    """Set the difference of `finding` to that of `first`, which is earlier; return `finding`."""
     finding.instruction, finding.difference = first.instruction, first.difference
     finding.part, finding.evaluation = first.part, first.evaluation
     return finding
@@ -285,9 +288,15 @@ def _compared(
 def _first_differing_array(
     value: Value, right: Any, ins: Instruction, compare: Compare
 ) -> tuple[int, Difference] | None:
-    """Return the number of the first array that differs, and the difference.
+    """Return the number of the first array of a value that differs, and the difference.
 
-    `right` is the expected value. `None` if all arrays are equal.
+    `None` if all arrays are equal.
+
+    Args:
+        value: The value, an array or a tuple.
+        right: The expected value.
+        ins: The instruction that computes the value.
+        compare: Returns the difference of two arrays, or `None`.
     """
     pairs = zip(leaves(value, ins.type), leaves(right, ins.type), strict=True)
     for part, ((a, _), (b, _)) in enumerate(pairs):
@@ -334,9 +343,9 @@ def _operands(
 
 
 def _source(value: Instruction, entry: Computation) -> Instruction:
-    """Return the operand for a parameter whose computation is called exactly once.
+    """Return the operand that a parameter stands for, if its computation is called exactly once.
 
-    That is repeated for the operand. Other values are returned unchanged.
+    If the operand is such a parameter, too, that is repeated. Other values are returned unchanged.
     """
     callers: dict[Instruction, list[Instruction]] = {}
     for computation in reachable(entry):
@@ -454,7 +463,7 @@ def _run_once(entry: Computation) -> Iterator[Computation]:
 
 
 def _computed(computation: Computation) -> Iterator[Instruction]:
-    """Yield the instructions that depend on something other than constants, operands first."""
+    """Yield the instructions that depend on more than constants, operands first."""
     constant: set[Instruction] = set()
     for ins in computation:
         is_written = isinstance(ins.op, Constant | Iota | Fusion) or bool(ins.operands)
