@@ -208,11 +208,14 @@ class _Known:
     def _evaluated(
         self, ins: Instruction, read: tuple[Instruction, ...], given: Sequence[Any] = ()
     ) -> Value | None:
-        """Return the value of one instruction.
+        """Return the value of an instruction; `None` if the interpreter cannot compute it.
 
-        `None` if the interpreter refuses it or exceeds a limit.
+        It may refuse the op, or exceed a limit.
 
-        `given` has the values of the instructions `read`, in the same order.
+        Args:
+            ins: The instruction.
+            read: The instructions that it reads.
+            given: Values of the instructions `read`, in the same order.
         """
         limits = self.limits
         if limits.steps >= self.most_steps:
@@ -325,9 +328,10 @@ class _Builder:
         return Body(tuple(made), parameters, new[computation.root])
 
     def _instructions(self, ins: Instruction, computation: Computation) -> list[Instruction]:
-        """Return the instructions that replace `ins`.
+        """Return the instructions that replace `ins`: a constant, `ins` itself, or a copy.
 
-        These are a constant, `ins` itself, or a copy with new operands.
+        A copy has new operands or called computations. `computation` is the old computation of
+        `ins`.
         """
         value = self.values.get(ins)
         if value is not None and not _stays_instruction(ins, value):
@@ -356,9 +360,10 @@ class _Builder:
     def _hlo_constant(
         self, ins: Instruction, value: Any, computation: Computation
     ) -> list[Instruction]:
-        """Return the instructions that replace `ins` in HLO by a constant.
+        """Return the instructions that replace `ins` in HLO: a constant of value `value`.
 
         They are one constant, or a scalar constant and its broadcast if all elements are equal.
+        `computation` is the old computation of `ins`.
         """
         assert isinstance(ins.type, TensorType)
         array, extras = _array(value), tuple([e for e in ins.extras if e[0] == "metadata"])

@@ -60,7 +60,7 @@ class Conversion(Watcher):
     Args:
         run: The run of the pass; it counts the patterns that apply, and collects errors.
         patterns: Patterns; those of larger benefit are tried first.
-        is_legal: May the operation stay unchanged?
+        is_legal: Returns whether an operation may stay unchanged.
         warn: Returns the text of an additional warning about an operation without a pattern, or
             `None`.
     """
@@ -173,7 +173,10 @@ def replace_converted(rewriter: Rewriter, operation: Operation, values: Sequence
 
 
 def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
-    """Set the arguments of a block to their converted types; users read temporary casts of them."""
+    """Set the arguments of a block to their converted types; their users read temporary casts.
+
+    `types` converts a type. The casts lead back to the old types.
+    """
     first = block.first if isinstance(block, OpenBlock) else None
     for argument in block.arguments:
         old, new = argument.type, types(argument.type)
@@ -277,7 +280,10 @@ def i64(value: int) -> IntegerAttr:
 def constant(
     rewriter: Rewriter, values: int | Sequence[int], element: ElementType, *, before: Operation
 ) -> Value:
-    """Create a constant of integers: rank 0 for a single number, rank 1 for a list."""
+    """Create a constant of integers of type `element` before the operation `before`.
+
+    It has rank 0 for a single number, rank 1 for a list.
+    """
     if isinstance(values, int):
         type, text = shaped(element), str(values)
     else:
@@ -308,7 +314,7 @@ def sliced(
 
 
 def reshaped(rewriter: Rewriter, value: Value, *sizes: int, before: Operation) -> Value:
-    """Create a `stablehlo.reshape` to the static sizes `sizes`."""
+    """Create a `stablehlo.reshape` of a value to the static sizes `sizes`."""
     assert isinstance(value.type, TensorType)
     type = shaped(value.type.element, *sizes)
     return rewriter.create("stablehlo.reshape", (value,), before=before, types=(type,)).result

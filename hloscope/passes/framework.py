@@ -150,7 +150,7 @@ class GreedyDriver(Watcher):
         self._push(operation)
 
     def erased(self, operation: Operation) -> None:
-        """Push the producers of an erased operation's operands, if they have at most two users.
+        """Push the producers of an erased operation's operands that have at most two users.
 
         They may now have no user, or one, on which patterns depend.
         """
@@ -246,6 +246,7 @@ class GreedyDriver(Watcher):
         self._left = _MOST_REWRITES * (len(self._work) + len(self._later) + 16)
 
     def _work_off(self) -> None:
+        """Visit all operations on the work list: erase unused ones, apply patterns to others."""
         rewriter = self.rewriter
         while self._left and (operation := self._next()) is not None:
             # Unused operations go before patterns are tried, as in MLIR: their patterns would be
@@ -276,8 +277,8 @@ class GreedyDriver(Watcher):
     def _is_merged(self, operation: Operation) -> bool:
         """Move a constant to the front of its scope, or replace it by an equal one and erase it.
 
-        Return true if it was replaced. The first constant of each key is moved to the front block,
-        unless it is in the run of constants at the front.
+        Return true if it was replaced; false also for ops that are no constants. The first constant
+        of each key is moved to the front block, unless it is among the constants at the front.
         """
         if operation.name not in _VALUES:
             return False
@@ -319,7 +320,10 @@ def _by_value(value: Attribute | None) -> Attribute | None:
 
 
 def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
-    """Return the key that equal constants of one dialect and one block `front` share."""
+    """Return the key that constants of equal dialect, value and type at the front of a block share.
+
+    `operation` is the constant, `front` the block.
+    """
     dialect, value = operation.name.partition(".")[0], operation.get(_VALUES[operation.name])
     return front, dialect, _by_value(value), operation.result.type
 
@@ -417,7 +421,7 @@ class Run(Struct):
         rewriter: The module being rewritten.
         options: Values of all options.
         diagnostics: Errors and warnings of the pass.
-        fired: Number of applications by pattern.
+        fired: How often each pattern was applied, by the pattern's name.
         failed: True if the pass did not succeed; some passes fail without a diagnostic.
     """
 

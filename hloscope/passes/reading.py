@@ -157,7 +157,10 @@ LimitedRewrite: TypeAlias = "Callable[[Rewriter, Operation, Limits], bool]"
 
 
 class Row(NamedTuple):
-    """A rewrite that needs limits: name, names of the ops it applies to, function, benefit."""
+    """A rewrite that needs limits: its name, the ops it applies to, its function, its benefit.
+
+    `roots` are the ops' names; empty for all ops. Rewrites of larger benefit are tried first.
+    """
 
     name: str
     roots: tuple[str, ...]
@@ -207,7 +210,7 @@ class LimitedRewrites:
         return self.within(Limits(max_elements, optimize_float=optimize_float))
 
     def within(self, limits: Limits) -> Patterns:
-        """Return the rewrites as patterns that share `limits`."""
+        """Return the rewrites as patterns that share `limits`, with the budget left there."""
         return Patterns(
             Pattern(row.name, row.roots, _within(row.rewrite, limits), row.benefit)
             for row in self._rows
@@ -252,7 +255,7 @@ def _count(type: TensorType) -> int:
 
 
 def _size(literal: DenseAttr) -> int:
-    """Return about how many bytes of a literal are inspected when it is read."""
+    """Return the length of a literal: the characters or bytes that are inspected to read it."""
     return len(literal.literal)
 
 

@@ -146,7 +146,7 @@ def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
 
 
 def _makers(left: Term) -> list[tuple[int, Container[str]]]:
-    """Return (position, names of ops) for each operand of `left` that only these ops may define.
+    """Return the operands of `left` that only certain ops may define: position and op names.
 
     Such an operand is a term itself or a constant; other variables match any value.
     """
@@ -268,9 +268,9 @@ _TRUE_OF_EQUALS: Final = ("EQ", "GE", "LE")
 
 
 def _integer_comparison(operation: Operation) -> str | None:
-    """Return the direction of a `compare` of integers that is also declared for integers.
+    """Return the direction of a `compare` of integers; `None` for any other op.
 
-    Else `None`.
+    The attribute `compare_type` must declare integers, too.
     """
     direction, kind = operation.get("comparison_direction"), operation.get("compare_type")
     if not isinstance(direction, EnumAttr) or not isinstance(kind, EnumAttr):

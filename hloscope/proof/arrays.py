@@ -365,8 +365,8 @@ def _integers(
 ) -> Array:
     """Return random integers: distinct ones, start indices, small ones, or limits of the type.
 
-    One of these four kinds is drawn for the whole array. Run 0 has distinct integers, and the first
-    runs have no small integers and no limits.
+    One of these four kinds is drawn for the whole array. In run 0, arrays of rank 1 or more have
+    distinct integers; the first runs have no small integers and no limits.
 
     Args:
         shape: Shape of the array.

@@ -222,7 +222,7 @@ class _Number:
         self.is_asked = False
 
     def is_exactly(self, count: int) -> None:
-        """Record that the number is `count`, unless a larger one is recorded; 0 stands for unknown."""
+        """Record `count`, or 0 for unknown, as the number; a larger earlier record stays."""
         self.known = max(self.known, count)
 
     def is_at_least(self, count: int) -> None:
@@ -471,7 +471,7 @@ class _Collective:
         return tuple(found)
 
     def joined(self) -> Iterator[Dims]:
-        """Yield sets of devices that exchange values: each group, or each source with its target."""
+        """Yield sets of devices that exchange values: groups, or a source with its target."""
         yield from self.op.pairs if isinstance(self.op, CollectivePermute) else self._rows
 
     def score(self, kept: _KeptDevices) -> int | None:

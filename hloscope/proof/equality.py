@@ -178,7 +178,7 @@ class _Comparison:
             yield Compared(what, self._same_reads(mine, theirs))
 
     def _explore(self, pairs: Iterable[Pair]) -> dict[Pair, Unlike]:
-        """Return the pairs that may read different elements, each with the cause, a difference.
+        """Return the pairs that may read different elements, each with the causing difference.
 
         The search goes from `pairs` to the operands. Pairs whose operands are pairwise equal need
         no own proof; a difference of two operands counts for all their users.

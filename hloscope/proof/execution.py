@@ -383,7 +383,7 @@ class Evidence:
         return run
 
     def _note(self, run: Run) -> None:
-        """Record the dependences that a run shows, and the rows that it changes against the maps."""
+        """Record the dependences that a run shows, and the rows it changes against the maps."""
         try:
             relation = self._touched.relation(run.base)
         except (UndecidedError, TimeOverError):

@@ -135,7 +135,7 @@ class Meanings:
         """Called with each instruction and its number; returns the number to use."""
 
     def number(self, key: object) -> int:
-        """Return the value number for a key: a new one at first, then the same for each equal key."""
+        """Return the value number for a key: a new one at first, the same for each equal key."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def program(self, entry: Computation) -> list[int]:
@@ -145,8 +145,7 @@ class Meanings:
     # ------------------------------------------------------------------------- computations
 
     def _symbols(self, computation: Computation, what: tuple[object, ...]) -> list[Meaning]:
-        """Return value numbers of a computation's parameters, which depend on position and type
-        only.
+        """Return value numbers of parameters, which depend on position and type only.
 
         `what` is the start of their keys: parameters under different `what` have different numbers.
         """
@@ -236,8 +235,7 @@ class Meanings:
         return (yield self._other(ins, read, depth))
 
     def _call(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Return the value numbers of a call's results, by evaluating the function for its
-        operands.
+        """Return the value numbers of a call's results, by evaluating the called function.
 
         After `_MOST_VISITS` evaluations of the function, each result is a new number for its key:
         the operands and the result's number in the function.
@@ -311,7 +309,10 @@ class Meanings:
         return _like(ins.type, [self._filled(n, t) for n, t in zip(initial, leaves, strict=True)])
 
     def _filled(self, number: int, type_: Type) -> int:
-        """Return the value number of an array that repeats the scalar of value number `number`."""
+        """Return the value number of an array of type `type_` that repeats a scalar.
+
+        `number` is the value number of the scalar.
+        """
         if not isinstance(type_, TensorType) or not type_.rank or not type_.is_static:
             return number
         base, _ = self._spread.get(number, (number, ()))

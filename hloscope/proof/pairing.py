@@ -90,7 +90,7 @@ class _Numbers:
         return self._of[computation]
 
     def _number(self, key: object) -> int:
-        """Return the value number for a key: a new one at first, then the same for each equal key."""
+        """Return the value number for a key: a new one at first, the same for each equal key."""
         return self._known.setdefault(key, len(self._known))
 
     def within(
@@ -531,8 +531,7 @@ class Identities:
         return None
 
     def joined(self, number: int, ins: Instruction, operands: list[int]) -> None:
-        """Record the extent of each operand in a concatenation, so that slices of it are
-        recognized.
+        """Record the extents of operands in a concatenation, so that slices are recognized.
 
         Args:
             number: Value number of the concatenation.

@@ -209,11 +209,11 @@ class Prover:
     def reached(
         self, ins: Instruction, output: int, computation: Computation | None
     ) -> tuple[frozenset[tuple[int, int]], Check]:
-        """Return the tensors that an output may read, and one check that holds for each other
-        tensor.
+        """Return the tensors that an output may read, and one check for every other tensor.
 
         A tensor is given by the number of the operand or parameter, and its number in that. Tensors
-        for which execution showed a dependence are included.
+        for which execution showed a dependence are included. The check says whether all others are
+        certainly not read.
 
         Args:
             ins: The instruction.

@@ -101,8 +101,7 @@ class Reference:
         }
 
     def reached(self) -> frozenset[tuple[int, int]]:
-        """Return the operands' or parameters' tensors that the output may read, by (operand,
-        tensor).
+        """Return the tensors that the output may read, by (operand or parameter, tensor).
 
         They are those to which a path leads on which no map is empty.
 

@@ -608,7 +608,7 @@ class Draw:
             return np.asarray(found).astype(dtype)
 
     def _floats(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return random floats of `self.style`; `dtype` only limits the range of distinct numbers."""
+        """Return random floats of style `self.style`; `dtype` limits only distinct numbers."""
         rng = self.rng
         match self.style:
             case "ties":

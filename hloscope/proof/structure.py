@@ -124,7 +124,7 @@ class Structure:
         return self._of[computation]
 
     def down(self, computation: Computation) -> dict[Instruction, int]:
-        """Return the number of each instruction, which depends on it and all its producers.
+        """Return the numbers of instructions, each with all its producers.
 
         Equal numbers mean equal values. They are computed again at each call: stored for all
         computations they would exceed the program's size.
@@ -133,9 +133,7 @@ class Structure:
         return self._numbered(computation)[0]
 
     def called(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the numbers of the computations that an instruction calls; -1 stands for
-        recursion.
-        """
+        """Return the numbers of the computations an instruction calls; -1 stands for recursion."""
         return tuple([self._of.get(callee, -1) for callee in ins.calls])
 
     def _numbered(
@@ -177,8 +175,7 @@ class Structure:
         return found, sources
 
     def up(self, computation: Computation) -> dict[Instruction, int]:
-        """Return the number of each instruction, which depends on the instruction and all its
-        users.
+        """Return the numbers of instructions, each with all its users.
 
         Equal numbers mean equal instructions, read by equal users at the same operand positions.
         """

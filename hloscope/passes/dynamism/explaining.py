@@ -131,7 +131,7 @@ def explain(tree: Operation) -> list[Explanation]:
 
 
 class _Step(NamedTuple):
-    """One step of a path: why a size is unknown, and the value it depends on, or the cause."""
+    """One step of a path: why a size is unknown, as text, and the next value or the cause."""
 
     why: str
     to: Value | None
@@ -218,7 +218,7 @@ class _Explainer:
         return _Step("", None, Origin("argument", remedy))
 
     def _fixed_by_reader(self, value: Value) -> _Step | None:
-        """Return the end of the path, if a user keeps the dynamic type of a value of static type.
+        """Return the end of the path, if a user of a static value needs its old dynamic type.
 
         Refinement wraps an argument for users in dialects that it does not support. The result is
         `None` if there is no such user.
@@ -253,9 +253,9 @@ class _Explainer:
         return self._of_number(op)
 
     def _of_number(self, op: Operation) -> _Step:
-        """Return the step from a computed integer to its first operand that is not constant.
+        """Return the step from an integer that `op` computes to an operand that is not constant.
 
-        The path ends if the integer depends on tensor elements.
+        That is the first such operand. The path ends if the integer depends on tensor elements.
         """
         unknown = [v for v in op.operands if literal_of(v) is None and known_integers(v) is None]
         for operand in unknown:

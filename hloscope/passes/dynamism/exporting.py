@@ -76,9 +76,9 @@ def _represented_op(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _composed(op: Operation) -> tuple[str, DictAttr] | None:
-    """Return the name and attributes of the CHLO op that a composite stands for by its name.
+    """Return the name and attributes of the CHLO op that a composite's name states.
 
-    The result is `None` for any other composite.
+    The result is `None` for any other op.
     """
     named = op.get("name")
     given = op.get("composite_attributes") or DictAttr(())
@@ -291,7 +291,7 @@ def known_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 
 class _Windows(NamedTuple):
-    """The static `reduce_window` that equals a dynamic one: its operands and attributes."""
+    """Operands and attributes of the static `reduce_window` that equals a dynamic one."""
 
     operands: tuple[Value, ...]
     properties: dict[str, Attribute]
@@ -301,11 +301,9 @@ _VECTORS: Final = ("window_dimensions", "window_strides", "base_dilations", "win
 
 
 def _windows(op: Operation) -> _Windows | None:
-    """Return the static form of a dynamic `reduce_window`.
+    """Return operands and attributes of the static form of a dynamic `reduce_window`.
 
-    `None` unless all its amounts are constants.
-
-    `None` unless all amounts are constants.
+    `None` unless all its amounts, such as sizes and strides, are constants.
     """
     count = len(op.results)
     if not _is_call_of(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
@@ -329,7 +327,7 @@ def _windows(op: Operation) -> _Windows | None:
 
 @REFINE.on(_CALL)
 def refine_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine the results of a dynamic `reduce_window` whose amounts are all constants."""
+    """Refine the results of a dynamic `reduce_window` whose sizes and strides are constants."""
     found = _windows(op)
     if found is None:
         return False

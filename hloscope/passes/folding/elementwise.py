@@ -39,6 +39,8 @@ _NUMBERS: Final = (*_INTEGERS, *_FLOATS)
 
 
 class _Row(NamedTuple):
+    """An element-wise op to fold: its name, kinds of element types, and a guard if needed."""
+
     op: str
     kinds: tuple[str, ...]
     guard: Guard | None = None
@@ -108,9 +110,9 @@ def _fold(row: _Row) -> LimitedRewrite:
 
 
 def _passes(guard: Guard | None, given: Sequence[Known], type: TensorType, limits: Limits) -> bool:
-    """Return whether `guard`, if there is one, accepts the operands' values.
+    """Return whether `guard`, if there is one, accepts the operands' values for a result type.
 
-    A splat is passed as one element.
+    A splat is passed to it as one element. False if the budget in `limits` is too small.
     """
     if guard is None:
         return True
@@ -154,7 +156,7 @@ _KINDS: Final = {"SIGNED": "signed", "UNSIGNED": "unsigned"}
 
 
 def _as_kind(known: Known, kind: str) -> Known:
-    """Return a constant of integers with the same bits, as integers of another kind.
+    """Return a constant of integers with the same bits, as integers of kind `kind`.
 
     `kind` is `signed` or `unsigned`.
     """
@@ -183,7 +185,10 @@ def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
 
 
 def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
-    """Is every number of the first array finite, not -0, and in range of `type` if truncated?"""
+    """Do all numbers of the first array, truncated, fit the integers of `type`?
+
+    False if one is infinite, NaN or -0.
+    """
     numbers = arrays[0].astype(np.float64)
     bits, signed = type.element.bits, type.element.kind == "signed"
     # Bounds are powers of two, so that they are exact in `f64`.

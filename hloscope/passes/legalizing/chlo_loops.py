@@ -125,7 +125,11 @@ def _read_scan(op: Operation) -> _Scan | None:
 
 
 def _carries(op: Operation, block: Block) -> int:
-    """Return the number of carried operands, from the operand segment sizes."""
+    """Return the number of operands that a `chlo.scan` carries from step to step.
+
+    It is read from the operand segment sizes, else computed from the arguments of its block
+    `block`.
+    """
     segments = op.get("operandSegmentSizes")
     values = getattr(segments, "values", None)
     if values and len(values) == 2:
@@ -142,7 +146,7 @@ def _block(types: Sequence[object]) -> Block:
 
 
 def _zeros(rewriter: Rewriter, decoded: _Scan, type: TensorType) -> Value:
-    """Return a tensor of zeros of `type`, the initial value of an output."""
+    """Return a tensor of zeros of `type`, the initial value of an output of the scan."""
     op = decoded.op
     zero = rewriter.constant(literal(0, type.element), shaped(type.element), before=op)
     properties = {"broadcast_dimensions": integers(())}
@@ -210,7 +214,7 @@ def _body(rewriter: Rewriter, decoded: _Scan, block: Block, count: Value) -> Non
 
 
 def _slice(rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Operation) -> Value:
-    """Return the slice of an input `value` at step `at`, without the scanned dimension.
+    """Return the slice of an input `value` of the scan at step `at`, without the scanned dimension.
 
     Ops are inserted before `end`.
     """
@@ -235,7 +239,10 @@ def _slice(rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Ope
 def _dynamic_slice(
     rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Operation
 ) -> Value:
-    """Return the slice of size 1 of an input at step `at`, for a dynamic scanned dimension."""
+    """Return the slice of size 1 of an input `value` at step `at`, for dynamic sizes.
+
+    Only the scanned dimension may be dynamic. Ops are inserted before `end`.
+    """
     type, d = value.type, decoded.dimension
     assert isinstance(type, TensorType)
     zero = constant(rewriter, 0, I64, before=end)
@@ -491,9 +498,9 @@ def _masked(
 def _spread(
     rewriter: Rewriter, decoded: _Ragged, value: Value, dims: Dims | list[int] | range
 ) -> Value:
-    """Return integers broadcast to the shape of the left operand.
+    """Return integers broadcast to the shape of the left operand, as `i64`.
 
-    `dims` has the left operand's dimension of each dimension of `value`.
+    `dims` has, for each dimension of `value`, the dimension of the left operand.
     """
     op, type = decoded.op, with_element(decoded.lhs_type, I64)
     properties = {"broadcast_dimensions": integers(dims)}
@@ -555,7 +562,7 @@ def _product(
     *,
     group: int | None,
 ) -> Value:
-    """Return the `dot_general` of one group's operands.
+    """Return the `dot_general` of the operands of one group, with result type `type`.
 
     If `group`, the index of the group, is not `None`, the dimension of groups was removed from
     `rhs`: later dimension numbers are 1 less.

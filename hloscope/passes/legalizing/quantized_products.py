@@ -117,7 +117,12 @@ def _kernel(
 ) -> tuple[Value, Value]:
     """Return the left operand, padded if necessary, and the product of stored integers.
 
-    `zero` is the zero point of the left operand, `type` the type of the product.
+    Args:
+        rewriter: The rewriter of the module.
+        op: The quantized product.
+        operands: Stored integers of both operands.
+        zero: Zero point of the left operand, with which a convolution is padded.
+        type: Type of the product.
     """
     lhs, rhs = operands
     properties: dict[str, Attribute] = dict(op.properties)
@@ -249,7 +254,7 @@ class _Offset:
         ).result
 
     def _sums(self, value: Value, zero: int, over: Dims) -> Value:
-        """Return the sums of stored integers of one operand over dimensions `over`, times `zero`.
+        """Return the sums of stored integers of an operand over dimensions `over`, times `zero`.
 
         `zero` is the zero point of the other operand.
         """
@@ -270,10 +275,14 @@ class _Offset:
         return broadcast(rewriter, "multiply", (sums, factor), rest, before=op)
 
     def _broadcast_sums(self, part: Value, over: Dims, batching: Dims, first: int) -> Value:
-        """Broadcast the sums of one operand to the shape of the result.
+        """Broadcast the sums `part` of one operand to the shape of the result.
 
-        `over` are the summed dimensions and `batching` the batching ones, both of the operand;
-        `first` is the result dimension of its first free one.
+        Args:
+            part: The sums.
+            over: Summed dimensions of the operand.
+            batching: Batching dimensions of the operand.
+            first: Result dimension of the first remaining dimension of the operand; the others
+                follow.
         """
         op, rewriter, type = self.op, self.rewriter, self.made.type
         assert isinstance(part.type, TensorType)
@@ -417,7 +426,10 @@ def _fields(given: dict[str, object]) -> tuple[tuple[str, object], ...]:
 
 
 def of_convolution(op: Operation) -> Product | None:
-    """Return the dimensions of a convolution by role; `None` if integers do not support it."""
+    """Return the dimensions of a convolution by role; `None` if it must not use integers.
+
+    Its zero points, scales, dilation or dimension numbers are not supported then.
+    """
     lhs, rhs, given = op.operands[0].type, op.operands[1].type, op.get("dimension_numbers")
     result, weights = quantized(op.result.type), quantized(rhs)
     if not isinstance(lhs, TensorType) or not isinstance(rhs, TensorType) or result is None:

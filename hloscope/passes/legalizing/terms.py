@@ -230,7 +230,7 @@ class Term:
 
     @property
     def own(self) -> Term:
-        """This term, but constants created from it have its own sizes, not those of `like`."""
+        """This term, but constants created from it take its own sizes, not those of `like`."""
         return Term(self.value, self.site)
 
     @property
@@ -481,5 +481,5 @@ class Expansion(NamedTuple):
 
 
 def rows(*tables: Iterable[Expansion]) -> list[Pattern]:
-    """Return the rewrite patterns of all expansions in some tables."""
+    """Return the rewrite patterns of the expansions in all `tables`, in order."""
     return [row.pattern for table in tables for row in table]

@@ -132,7 +132,7 @@ def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnosti
 
 
 def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
-    """Yield an error if an update or done names another thread or computation than its start."""
+    """Yield an error if an update or done names another thread or computation than `start`."""
     have, want = (dict(getattr(i.op, "settings", ())).get(_THREAD) for i in (ins, start))
     if have is not None and have.strip('"') != (want or "main").strip('"'):
         yield Diagnostic(f"{_THREAD} is {have}, that of `{start.name}` {want or 'main'}", ins.span)
@@ -142,7 +142,10 @@ def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
 
 
 def _type_comparison(start: Instruction) -> Callable[[Type, Type], bool]:
-    """Return the predicate that compares the result type in a start with the type of its done."""
+    """Return the function that compares the result types of a start and its done.
+
+    It returns whether they agree; for some ops the float precision may differ.
+    """
     wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
     return equal_up_to_precision if isinstance(wrapped, _CONVERTING) else same
 

@@ -245,7 +245,7 @@ def _mismatch(ins: Instruction, inferred: tuple[Type, ...]) -> Diagnostic:
 
 
 def _is_one_value(ins: Instruction) -> bool:
-    """Is the declared tuple type one value, not one type for each of several results?
+    """Is the declared tuple type one value, not the types of several results?
 
     A tuple of one element is one value if a body returns such a tuple.
     """

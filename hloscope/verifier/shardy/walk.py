@@ -143,10 +143,13 @@ class _Checker:
     def _check_one(
         self, operation: Operation, sharding: Sharding | None, type_: Type | None, where: str
     ) -> None:
-        """Check one sharding of an op.
+        """Check one sharding of an op; nothing is checked if it is `None`.
 
-        `where` is the prefix of the message, such as the name of the result. `type_` is the type of
-        the sharded value; `None` for an op without results.
+        Args:
+            operation: The op.
+            sharding: The sharding.
+            type_: Type of the sharded value; `None` for an op without results.
+            where: Start of messages, such as the name of the result.
         """
         if sharding is None:
             return
@@ -171,7 +174,14 @@ class _Checker:
         types: Sequence[Type],
         where: str,
     ) -> None:
-        """Check the shardings of several values of an op; `where` is the prefix of messages."""
+        """Check the shardings of several values of an op.
+
+        Args:
+            operation: The op.
+            attribute: The attribute with one sharding for each value; `None` if it is missing.
+            types: Types of the values.
+            where: Start of messages.
+        """
         if attribute is None:
             return
         shardings = shardings_of(attribute)
@@ -476,9 +486,11 @@ class _Checker:
 
 
 def _known(found: StructAttr | None, attribute: object) -> tuple[Sharding | None, bool]:
-    """Return the sharding in a parsed attribute, and whether it is known.
+    """Return the sharding in an attribute, and whether the value's sharding is known.
 
-    It is known if it was parsed, or if `attribute` is `None`: then the value has no sharding.
+    Args:
+        found: The attribute in parsed form; `None` if it could not be parsed.
+        attribute: The attribute; `None` if the value has none, and so no sharding, which is known.
     """
     sharding = None if found is None else sharding_of(found)
     return sharding, sharding is not None or attribute is None

@@ -53,6 +53,7 @@ def check_custom_call(operation: Operation) -> None:
 
 
 def _check_layouts(operation: Operation) -> None:
+    """Check the attributes `operand_layouts` and `result_layouts`."""
     operands, results = operation.get("operand_layouts"), operation.get("result_layouts")
     if operands is None and results is None:
         return
@@ -74,7 +75,11 @@ def _check_layouts_of(
 ) -> None:
     """Check that there is one layout per value, a permutation of the value's dimensions.
 
-    `what` names the operands or results in errors.
+    Args:
+        operation: The custom call.
+        what: Text that names the operands or results in errors.
+        types: Types of the values.
+        layouts: The attribute with the layouts.
     """
     given = layouts.elements if isinstance(layouts, ArrayAttr) else ()
     if len(types) != len(given):
@@ -109,7 +114,7 @@ def _check_layouts_of(
 
 
 def _order(layout: Attribute, most: int) -> list[int]:
-    """Return the first `most` numbers of a layout attribute.
+    """Return the first `most` numbers of a layout attribute, the order of the dimensions.
 
     A splat may stand for very many more.
     """

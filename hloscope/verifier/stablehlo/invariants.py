@@ -165,9 +165,9 @@ def _check_attributes(operation: Operation, definition: Definition) -> None:
 
 
 def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> VerifyError:
-    """Return the error as MLIR's parser reports it for pretty syntax: at the `{` of the attributes.
+    """Return the error as MLIR's parser reports it for ops in pretty syntax.
 
-    `name` is that of the attribute.
+    Its position is the `{` of the attributes. `name` is the name of the attribute.
     """
     source = operation.source
     # The generic form starts with a quote; its errors come from the verifier, not the parser.
@@ -189,10 +189,13 @@ _NEAR: Final = 4096
 def slot_of_each(
     slots: tuple[Slot, ...], count: int, segments: tuple[int, ...] | None = None
 ) -> Iterator[Slot]:
-    """Yield the slot of each of `count` operands or results, in order.
+    """Yield the slot of each operand or result of an op, in order.
 
-    `segments` has the number of values of each slot. Without it, variadic slots share their values
-    evenly.
+    Args:
+        slots: The slots: operands or results as the definition declares them, some variadic.
+        count: Number of operands or results of the op.
+        segments: Number of values of each slot; without it, variadic slots share their values
+            evenly.
     """
     variadic = sum(bool(slot.count) for slot in slots)
     each = max(0, count - (len(slots) - variadic)) // max(variadic, 1)

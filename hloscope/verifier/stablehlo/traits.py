@@ -87,7 +87,10 @@ def _some(operation: Operation, *, results: bool = True) -> None:
 
 
 def _as_first(agree: Callable[[Type, Type], bool]) -> Callable[[Sequence[Type]], bool]:
-    """Return a predicate of several types: does each agree with the first, as `agree` says?"""
+    """Return a predicate of several types: does each agree with the first one?
+
+    `agree` returns whether two types agree.
+    """
     return lambda types: all(agree(t, types[0]) for t in types[1:])
 
 
@@ -105,9 +108,13 @@ def _same_over_all(
     results: bool = True,
     some: bool = True,
 ) -> Callable[[Operation], None]:
-    """Return a check that the types of all operands, and with `results` of all results, agree.
+    """Return a check that the types of all operands and results of an op agree.
 
-    With `some`, the op must have operands and results. `what` names the property in messages.
+    Args:
+        what: Text that names the property in messages.
+        agree: Returns whether types agree.
+        results: Are the types of results checked, too?
+        some: Must the op have operands and results?
     """
     types_of = _all_types if results else _operand_types
     places = "operands and results" if results else "operands"
@@ -357,7 +364,10 @@ def undominated(
 def _undominated_uses(
     op: Operation, defined: set[Value], dominance: Dominance
 ) -> Iterator[Diagnostic]:
-    """Yield an error for the first operand not in `defined` whose definition does not dominate."""
+    """Yield an error for the op's first operand whose definition does not dominate the op.
+
+    Operands in `defined` are known to be valid. `dominance` has the dominators of blocks.
+    """
     for number, value in enumerate(op.operands):
         if value not in defined and not dominance.dominates(value, op):
             yield _error(op, number, value)
@@ -402,9 +412,9 @@ def _inside(inner: Region | None, outer: Region | None) -> bool:
 
 
 def wrong_branch(operation: Operation) -> str:
-    """Return in what the operands of a branch differ from the arguments of its successors.
+    """Return how the operands of a branch differ from the arguments of its successors.
 
-    The first difference is described; the text is empty if there is none.
+    The text describes the first difference; it is empty if there is none.
     """
     if not operation.successors:
         return ""

@@ -335,7 +335,7 @@ class _Verification:
                 break
 
     def _mark_around(self, operation: Operation) -> None:
-        """Mark the op whose region contains a broken op as broken."""
+        """Record that the op whose region contains `operation`, which is broken, is broken, too."""
         around = _owner(operation)
         if around is not None and id(operation) in self.broken:
             self.broken.add(id(around))
@@ -583,7 +583,10 @@ def is_inference(error: VerifyError) -> bool:
 
 
 def message_of(operation: Operation, error: VerifyError) -> str:
-    """Return the message of an error in StableHLO's wording."""
+    """Return the message of an error in StableHLO's wording.
+
+    Only an error of inferred types has another message than `error.message`.
+    """
     if isinstance(error, IncompatibleTypesError):
         return (
             f"'{operation.name}' op inferred type(s) {_quoted(error.inferred)} are incompatible"
