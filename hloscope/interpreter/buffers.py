@@ -32,12 +32,12 @@ class UnknownError(Exception):
 
 
 def union(memories: Iterable[Buffers]) -> Buffers:
-    """Return the buffers of all the memories."""
+    """Return the buffers of all the memories, as one set."""
     return NOWHERE.union(*memories)
 
 
 def buffers_of(memory: Memory) -> Buffers:
-    """Return the buffers of a value and of all its elements.
+    """Return the numbers of the buffers in which a value and all its elements may lie.
 
     >>> sorted(buffers_of((frozenset((1, 2)), (frozenset((3,)), ()))))
     [1, 2, 3]
@@ -60,7 +60,10 @@ def has_memory(type_: Type) -> bool:
 
 
 def of_type(type_: Type, leaf: Callable[[Type], Buffers]) -> Memory:
-    """Return the memory of a value of this type; `leaf` is called for each leaf, in order."""
+    """Return the memory of a value of this type.
+
+    `leaf` is called for each leaf of the type, in order, and returns the buffers of that leaf.
+    """
     if not isinstance(type_, TupleType):
         return leaf(type_)
     roots: list[Type] = [type_]
@@ -102,7 +105,13 @@ def leaves_of(memories: Sequence[Memory], types: Sequence[Type]) -> list[Buffers
 
 
 def _elements_with_memory(place: tuple[Memory, Type]) -> Sequence[tuple[Memory, Type]]:
-    """Return the elements of a tuple with their types; no elements for other values."""
+    """Return the memory and type of each element of a tuple; nothing for other values.
+
+    `place` has the memory and type of the value.
+
+    Raises:
+        UnknownError: The memory has another number of elements than the type.
+    """
     memory, type_ = place
     types = _elements(type_)
     memories = memory if isinstance(memory, tuple) else (memory,) * len(types)

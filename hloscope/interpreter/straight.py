@@ -187,7 +187,7 @@ class _TooMuchError(Exception):
 
 
 class _Slots(dict[int, int]):
-    """Slots in the straight-line program by slots in a plan."""
+    """Slots in the straight-line program, by slots in a plan; a missing one ends the inlining."""
 
     def __missing__(self, slot: int) -> int:
         raise _TooMuchError  # the value is never computed: evaluation reports its reader
@@ -264,7 +264,13 @@ class _Inliner:
                 self._add(step, level.slots)
 
     def _returned(self, caller: _OpenPlan, level: _OpenPlan, results: tuple[int, ...]) -> None:
-        """Assign the value of a finished call to a slot of its caller: one result, or a tuple."""
+        """Assign the value of a finished call to a slot of its caller: one result, or a tuple.
+
+        Args:
+            caller: The calling plan.
+            level: The called plan.
+            results: Slots of its results in the straight-line program.
+        """
         step = level.of
         assert step is not None
         if level.plan.root >= 0 or len(results) == 1:
@@ -277,9 +283,9 @@ class _Inliner:
             caller.slots[step.target] = slot
 
     def _add(self, step: Step, slots: dict[int, int]) -> None:
-        """Add a step to the program.
+        """Add a step to the straight-line program; `slots` maps slots of the plan to its slots.
 
-        It is omitted if its value is in another slot already or can be computed now.
+        The step is omitted if its value is in another slot already or can be computed now.
         """
         operands = tuple([slots[s] for s in step.operands])
         # A step that cannot be evaluated has to fail when it is reached, so it is neither skipped
@@ -305,7 +311,10 @@ class _Inliner:
         self.entries.append(entry)
 
     def _alias(self, step: Step, operands: Sequence[int]) -> int | None:
-        """Return the slot that already has the value of a step; `None` if there is none."""
+        """Return the slot that already has the value of a step; `None` if there is none.
+
+        `operands` are the slots of the step's operands in the straight-line program.
+        """
         ins = step.ins
         if isinstance(ins.op, _IDENTITY):
             first = ins.operands[0] if ins.operands else None
@@ -365,7 +374,7 @@ class _Inliner:
         )  # fmt: skip
 
     def _projections_first(self) -> list[Entry]:
-        """Return the entries reordered: elements are taken from a tuple as soon as it exists.
+        """Return the entries in another order: elements are taken from a tuple once it exists.
 
         Then the tuple can be freed, and an unused element does not stay in memory because of it.
         """
@@ -457,7 +466,7 @@ def _has_same_elements(a: Type, b: Type) -> bool:
 
 
 def _packing(step: Step) -> Step:
-    """Return a step that makes a tuple of its operands, in place of the call `step`."""
+    """Return a step that makes a tuple of its operands, with the instruction of the call `step`."""
     return step._replace(kernel=lambda *parts: parts, regions=())
 
 

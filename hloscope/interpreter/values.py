@@ -109,7 +109,7 @@ def claim(count: int, what: str) -> None:
 
     Args:
         count: Size of the array in bytes.
-        what: Name of the array in the message.
+        what: Text that names the array in the message.
 
     Raises:
         EvaluationError: The size exceeds the limit.
@@ -217,7 +217,7 @@ class Place(NamedTuple):
 
 
 def unlike(value: Value, type_: Type) -> str:
-    """Return the reason why a value is not of the type; empty if it is.
+    """Return the reason why a value is not of the type, as text; empty if it is.
 
     The elements of a tuple are not compared.
     """

@@ -308,7 +308,7 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _asin_acos_kernel(x: Any) -> Any:
-    """Return the kernel of complex `asin` and `acos` at a real number x.
+    """Return the function `_asin_acos_kernel` of complex numbers, at a real number x.
 
     It is the real part if `|x| <= 1`, else the imaginary part; the other part is 0.
     """
@@ -468,7 +468,7 @@ def _sinh(x: Any) -> Any:
 
 
 def _extremum(is_maximum: bool, dtype: Any) -> Function:
-    """Return the maximum or minimum.
+    """Return the function for the maximum or minimum of two numbers.
 
     It is NaN if an operand is NaN, and -0 counts as less than +0.
     """

@@ -59,7 +59,7 @@ def integer_function(name: str, element: ElementType) -> Function | None:
 
 
 def _in_wide(function: Function, wide: Any, dtype: Any) -> Function:
-    """Return `function` for a narrow type `dtype`, computed in the type `wide`."""
+    """Return `function`, of integers of type `wide`, as a function of the narrow type `dtype`."""
 
     def kernel(*operands: Any) -> Any:
         return function(*[x.astype(wide) for x in operands]).astype(dtype)

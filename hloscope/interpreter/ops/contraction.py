@@ -192,9 +192,9 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
 
 
 def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
-    """Return the mask of `lhs` reshaped so that it broadcasts to `rhs`.
+    """Return a mask of `lhs` reshaped so that it broadcasts to `rhs`.
 
-    The mask has size 1 along the free dimensions of `lhs`.
+    The mask must have size 1 along the free dimensions of `lhs`.
     """
     of_lhs = dims.lhs_batch + dims.lhs_contracting
     of_rhs = dims.rhs_batch + dims.rhs_contracting
@@ -206,9 +206,9 @@ def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
 
 
 def _mask_of_result(dims: DotDimensions, mask: Array, result: Array) -> Array:
-    """Return the mask of `lhs` reshaped so that it broadcasts to the result.
+    """Return a mask of `lhs` reshaped so that it broadcasts to the result.
 
-    The mask has size 1 along the contracting dimensions of `lhs`.
+    The mask must have size 1 along the contracting dimensions of `lhs`.
     """
     kept = dims.lhs_batch + tuple(_free(mask, dims.lhs_batch + dims.lhs_contracting))
     shape = [mask.shape[d] for d in kept] + [1] * (result.ndim - len(kept))
@@ -216,7 +216,7 @@ def _mask_of_result(dims: DotDimensions, mask: Array, result: Array) -> Array:
 
 
 def _nothing(at: Site, dtype: np.dtype[Any]) -> Array:
-    """Return the result if there are no groups: zeros."""
+    """Return the result of a contraction without groups: zeros of type `dtype`."""
     return np.zeros([size or 0 for size in at.result.sizes], dtype)
 
 

@@ -63,7 +63,7 @@ class Division(NamedTuple):
     def joined(self, parts: Mapping[int, Array]) -> Array:
         """Return the whole array, joined from its parts.
 
-        `parts` has them by device number.
+        `parts` has the part of each device, by device number.
         """
         some = next(iter(parts.values()))
         counts = list(map(self._count, self.dimensions))
@@ -267,6 +267,8 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
 
 def _required_process(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:
     """Return the process of `world`; its grid must have one partition per device of the mesh.
+
+    `divided` are the divisions of the operands or results, which name the mesh.
 
     Raises:
         UnsupportedError: No shardings are given, or the grid has another size.

@@ -149,7 +149,7 @@ def is_quantized(types: tuple[Type, ...]) -> bool:
 
 
 def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
-    """Return the value of an instruction with these results: the only one, or their tuple."""
+    """Return the value of an instruction with results `values`: the only one, or their tuple."""
     return values if isinstance(at.ins.type, TupleType) else values[0]
 
 
@@ -184,7 +184,7 @@ def lifted(region: Region, dtypes: Sequence[np.dtype[Any]]) -> Lifted:
     """Return a function that applies a region of scalars elementwise to arrays of equal shapes.
 
     Args:
-        region: The region.
+        region: The region, a function of scalars.
         dtypes: Dtypes of the region's results.
     """
     if region.is_elementwise:
@@ -228,7 +228,7 @@ def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
 
 
 def _pairwise(body: Lifted, items: Arrays) -> Arrays:
-    """Combine neighbouring slices along the first axis in pairs, round by round, until one is left.
+    """Combine neighbouring slices along the first axis in pairs by `body`, until one is left.
 
     The first axis of the result has size 1.
     """
@@ -270,7 +270,10 @@ def reduced(monoid: str, x: Array, axes: tuple[int, ...], init: Array) -> Array 
 
 
 def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Array:
-    """Return the maximum or minimum of `x` and `init` over axes; +0 is greater than -0."""
+    """Return the maximum or minimum of `x` and `init` over the dimensions `axes`.
+
+    `function` is numpy's maximum or minimum; +0 is greater than -0.
+    """
     wide = computing(x.dtype)
     y = x.astype(wide, copy=False)
     total = np.asarray(function.reduce(y, axes, initial=init.astype(wide)))
@@ -287,7 +290,10 @@ def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Arr
 
 
 def _in_order(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Array:
-    """Return the sum or product over axes, in the elements' order, with each step rounded."""
+    """Return the sum or product of `init` and the elements of `x` over the dimensions `axes`.
+
+    The elements are combined in their order, by `function`, and each step is rounded.
+    """
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = [x.shape[d] for d in kept]
     count = math.prod([x.shape[d] for d in axes])  # `-1` would be ambiguous for empty arrays

@@ -39,7 +39,10 @@ _SMALL: Final = 4096
 
 
 def _once(make: Callable[[], Value]) -> Kernel:
-    """Return a kernel without operands that calls `make` once, at its first run."""
+    """Return a kernel without operands that calls `make` at its first run only.
+
+    Later runs return the same value.
+    """
     value: Value | None = None
 
     def kernel() -> Value:
@@ -164,12 +167,17 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
 
 
 def _broadcast_sizes(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
-    """Return the sizes of a broadcast's result, as far as unknown ones can be found.
+    """Return the sizes of a broadcast's result.
 
-    An unknown size is the size in `of_operand` of the operand dimension at `dims`, else the bound.
+    Args:
+        result: Declared type of the result.
+        dims: Result dimension of each operand dimension.
+        of_operand: Sizes of the operand; they replace unknown sizes of the result. Other unknown
+            sizes
+            become their bounds.
 
     Raises:
-        EvaluationError: The size is unknown in both.
+        EvaluationError: A size follows neither from the operand nor from a bound.
     """
     found = dict(zip(dims, of_operand, strict=True))
     sizes = [

@@ -31,7 +31,7 @@ def _slice(op: Slice, at: Site) -> Kernel:
 
 
 def _is_vector(at: Site, first: int) -> bool:
-    """Is operand `first` a vector of all start indices, not the first of several scalars?"""
+    """Is operand number `first` a vector of all start indices, not the first of several scalars?"""
     starts = at.operands[first:]
     return len(starts) == 1 and isinstance(starts[0], TensorType) and starts[0].rank == 1
 
