@@ -80,7 +80,9 @@ class MessageTemplate(Struct, frozen=True):
 
 
 def message_of(template: str, *values: object) -> MessageTemplate:
-    """Return a message with placeholders for types and names.
+    """Return a message; `template` has a placeholder for each of `values`, types and names.
+
+    `{}` quotes the value, `{:bare}` does not.
 
     >>> needs = message_of("needs {}, found {:bare}", "f32", "s32")
     >>> needs.text(lambda value, form: form or f"<{value}>")

@@ -91,7 +91,9 @@ def of_leaves(type_: Type, leaves: Sequence[Buffers]) -> Memory:
 
 
 def leaves_of(memories: Sequence[Memory], types: Sequence[Type]) -> list[Buffers]:
-    """Return the memory of each leaf of values of these types, in order.
+    """Return the memory of each leaf of several values, in order, with tuples flattened.
+
+    `memories` has the memory of each value, `types` its type.
 
     Raises:
         UnknownError: The number of values, or of elements of a tuple, differs from the types.

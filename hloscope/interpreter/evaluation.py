@@ -234,7 +234,7 @@ def evaluate(
 
 
 def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
-    """Return the arguments of a call, converted to values of the parameters' types.
+    """Return `arguments`, converted to values of the parameters' types of a compiled computation.
 
     Raises:
         EvaluationError: The number or the types of the arguments do not match the parameters.
@@ -323,7 +323,7 @@ def _as_part(place: Place, what: str) -> Value:
 
 
 def _as_array(given: Any, element: ElementType, what: str) -> Array:
-    """Convert a Python object to an array of `element`.
+    """Return the Python object `given` as an array of element type `element`.
 
     Numbers are checked only if the object has no dtype of its own.
 
@@ -375,7 +375,11 @@ def with_entry(module: Module, name: str | None) -> Module:
 
 
 def given_back(results: tuple[Value, ...], arguments: Sequence[Any]) -> Result:
-    """Return results that the caller may keep and modify: writable arrays without shared memory."""
+    """Return results that the caller may keep and modify: writable arrays without shared memory.
+
+    Views, read-only arrays, `arguments` of the program and repeated results are copied. A single
+    result is returned itself, several as a tuple.
+    """
     seen = {id(part) for part in nested(arguments, _parts)}
 
     def own(value: Array | Token) -> Array | Token:

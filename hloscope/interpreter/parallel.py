@@ -236,7 +236,9 @@ class Grid:
         return known[0]
 
     def run(self, jobs: Sequence[Callable[[], tuple[Value, ...]]], worlds: Sequence[World]) -> None:
-        """Run job i in process i until all processes have ended.
+        """Run job number i in process number i, until all processes have ended.
+
+        `worlds` has the context of each process; they share one count of steps.
 
         Raises:
             EvaluationError: A deadlock, or values that were sent and never received.
@@ -352,7 +354,13 @@ def _names(what: str | Group, me: Id) -> str:
 
 
 def _check_equal_shapes(brought: list[tuple[Value, ...]]) -> None:
-    """Check that all members contribute equally many values, of equal shapes."""
+    """Check that all members contribute equally many values, of equal shapes.
+
+    `brought` has the values of each member.
+
+    Raises:
+        EvaluationError: They do not.
+    """
     shapes = [[getattr(v, "shape", ()) for v in values] for values in brought]
     if any(other != shapes[0] for other in shapes):
         raise EvaluationError("members of a group bring different numbers or shapes of values")
@@ -419,7 +427,10 @@ def run_grid(
 def _job(
     computation: Computation, given: Sequence[Value], world: World, outer: Sequence[Value]
 ) -> Callable[[], tuple[Value, ...]]:
-    """Return the function that runs a computation in the thread of its process."""
+    """Return the function that runs a computation in the thread of its process.
+
+    `given` are the arguments, `outer` the values of enclosing computations that it reads.
+    """
 
     def job() -> tuple[Value, ...]:
         with limited(world.max_bytes):  # of this thread

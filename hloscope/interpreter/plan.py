@@ -337,6 +337,15 @@ class BoundRegion:
         number: int,
         grant: Grant = NO_GRANT,
     ) -> None:
+        """Bind a region to outer values.
+
+        Args:
+            plan: Plan of the region.
+            outer: Values of enclosing computations that it reads.
+            of: The instruction that has the region.
+            number: Number of the region among those of the instruction.
+            grant: Arrays that the region may overwrite.
+        """
         self._owned, self._copied = grant
         self._plan = plan
         self._outer = outer
@@ -549,7 +558,7 @@ def _too_many_steps(limit: int, span: Span | None) -> EvaluationError:
 
 
 def _take_values(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> list[Any]:
-    """Return the values in `slots`, and clear the slots `freed`."""
+    """Return the values in the slots `slots` of `env`, and clear the slots `freed`."""
     values = [env[s] for s in slots]
     for slot in freed:
         env[slot] = None
@@ -557,7 +566,10 @@ def _take_values(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> 
 
 
 def _callee_frame(step: Step, env: list[Any], world: World) -> _Frame:
-    """Return a new frame for the function that a step calls."""
+    """Return a new frame for the function that a step calls.
+
+    `env` has the values of the caller's slots.
+    """
     if world.trail is not None:
         world.trail.enter(step.ins, 0)
     plan, outer = step.regions[0]
@@ -569,7 +581,8 @@ def _bound_regions(
 ) -> tuple[BoundRegion, ...]:
     """Return the regions of a step, each bound to the outer values it reads.
 
-    `grants` says what each region may overwrite; nothing by default.
+    `env` has the values of all slots. `grants` says what each region may overwrite; nothing by
+    default.
     """
     given = grants or [NO_GRANT] * len(at.regions)
     return tuple(

@@ -328,7 +328,7 @@ def _may_view_element(ins: Instruction) -> bool:
 
 
 def _without_view(made: Kernel) -> Kernel:
-    """Return a kernel that returns numpy scalars in place of arrays of rank 0."""
+    """Return the kernel `made`, changed to return numpy scalars in place of arrays of rank 0."""
 
     def kernel(*values: Any) -> Any:
         value: Any = made(*values)

@@ -151,7 +151,7 @@ class Reuse(Struct, frozen=True, eq=False):
 
 
 def owned_by_loop(condition: Reuse, body: Reuse) -> frozenset[int]:
-    """Return the leaves of a loop's state that the body overwrites and the loop can own.
+    """Return the leaves of a loop's state that its body overwrites and the loop can own.
 
     The leaves are counted through the state, with tuples flattened. If the loop owns them before an
     iteration, it owns them after it: the body returns an array that it made, or one of these
@@ -194,7 +194,7 @@ def reuse(plan: Plan, inlined: Inlined, known: Mapping[Plan, Reuse | None]) -> R
 
 
 def inner_plans(inlined: Inlined) -> list[Plan]:
-    """Return the called plans whose use of memory has to be known before that of the plan."""
+    """Return the called plans whose use of memory must be known before that of `inlined`."""
     return [
         plan
         for entry in inlined.entries
@@ -340,18 +340,24 @@ class _Analysis:
         return ANYWHERE
 
     def _inputs(self, entry: Entry) -> Buffers:
-        """Return the memory of everything that a row reads."""
+        """Return the memory of everything that a row reads; `entry` is the step of the row."""
         return union(buffers_of(self.memory(slot)) for slot in entry.reads)
 
     def _keeps(self, plan: Plan) -> bool:
-        """May a reference to an argument or outer value of a region remain when it has run?"""
+        """May something still refer to an argument or outer value of a region after it has run?
+
+        `plan` is the plan of the region.
+        """
         if plan.is_elementwise:
             return False
         found = self._known.get(plan)
         return found is None or any(0 <= b < found.given for b in found.escaped)
 
     def _branches(self, entry: Entry, operands: Sequence[Memory]) -> Memory:
-        """Return the memory of the value of a `case`: that of the results of all branches."""
+        """Return the memory of the value of a `case`: that of the results of all branches.
+
+        `entry` is the step of the `case`, `operands` has the memory of its operands.
+        """
         calls = []
         for number, region in enumerate(entry.regions):
             # A branch has one operand of its own, or none.
@@ -372,7 +378,10 @@ class _Analysis:
         return found
 
     def _loop(self, entry: Entry, operands: Sequence[Memory]) -> Memory:
-        """Return the memory of the final state of a `while`."""
+        """Return the memory of the final state of a `while`.
+
+        `entry` is the step of the loop, `operands` has the memory of the initial state.
+        """
         if len(entry.regions) != 2:
             raise UnknownError
         test, body = [_Call(self, region, operands) for region in entry.regions]

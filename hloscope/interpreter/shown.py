@@ -311,9 +311,16 @@ def _parts(array: Array) -> tuple[Array, ...]:
 def _difference(
     found: Array, expected: Array, differ: Array, distance: Array, off: Callable[[Any], str]
 ) -> Difference | None:
-    """Return the difference at the element marked in `differ` with the largest `distance`.
+    """Return the difference of two arrays; `None` if no element differs.
 
-    `off` returns a distance as text. The result is `None` if no element is marked.
+    It shows the element marked in `differ` with the largest `distance`.
+
+    Args:
+        found: The first array.
+        expected: The second array.
+        differ: Flags of the elements that count as different.
+        distance: Distance of each pair of elements.
+        off: Returns a distance as text.
     """
     if not differ.any():
         return None

@@ -284,6 +284,13 @@ class _Builder:
         live: tuple[set[Computation], set[Instruction]],
         is_mlir: bool,
     ) -> None:
+        """Prepare to build.
+
+        Args:
+            values: Known values of instructions, which become constants.
+            live: Computations and instructions of the old module that are needed.
+            is_mlir: Is the module one of StableHLO?
+        """
         self.values: Final = values
         self.live, self.needed = live
         self.is_mlir: Final = is_mlir

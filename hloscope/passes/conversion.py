@@ -134,7 +134,7 @@ class Conversion(Watcher):
 
 
 def refuse(run: Run, operation: Operation) -> None:
-    """Report that an operation cannot be legalized; the pass fails."""
+    """Report to `run` that an operation cannot be legalized; the pass fails."""
     run.diagnostics.append(Diagnostic(illegal(operation.name), operation.span))
     run.failed = True
 
@@ -216,7 +216,7 @@ def convert_regions(rewriter: Rewriter, operation: Operation, types: TypeMap) ->
 
 
 def cancel_casts(rewriter: Rewriter, scope: Operation) -> None:
-    """Erase temporary casts: pairs that undo each other, then those without users.
+    """Erase temporary casts in `scope`: pairs that undo each other, then those without users.
 
     A temporary cast that still has a user becomes a permanent one.
     """

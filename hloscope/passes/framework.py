@@ -194,7 +194,7 @@ class GreedyDriver(Watcher):
         """Return the result of a constant op `name` of this value and type, for use by `before`.
 
         The constant is at the front of the outermost region whose values `before` can read; an
-        equal constant of the same dialect there is used again.
+        equal constant of the same dialect there is used again. `properties` has the value.
         """
         front = _front(before, self.scope)
         first = before if front is None or front.first is None else front.first
@@ -442,7 +442,10 @@ class Run(Struct):
         self.plain_error(operation, f"'{operation.name}' op {message}", fails=fails)
 
     def plain_error(self, operation: Operation, message: str, *, fails: bool = True) -> None:
-        """Report an error without the op's name; an equal one among the latest is not repeated."""
+        """Report an error at an operation, without the op's name.
+
+        It is skipped if an equal one is among the latest. With `fails`, the pass fails.
+        """
         found = Diagnostic(message, operation.span)
         if found not in self.diagnostics[-_LOOKED_BACK:]:
             self.diagnostics.append(found)
@@ -462,9 +465,9 @@ class Run(Struct):
         max_iterations: int = ITERATIONS,
         merges_blocks: bool = True,
     ) -> bool:
-        """Apply patterns in the regions of `scope` until none applies.
+        """Apply patterns in the regions of `scope` until none applies, by a `GreedyDriver`.
 
-        Return false if `max_iterations` did not suffice.
+        Return false if `max_iterations` did not suffice. The options are those of the driver.
         """
         driver = GreedyDriver(
             self.rewriter,

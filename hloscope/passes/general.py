@@ -340,7 +340,7 @@ def _inline(run: Run) -> None:
 
 
 def _replace_call(rewriter: Rewriter, call: Operation, target: Operation) -> None:
-    """Replace a call by a copy of the function's body."""
+    """Replace a call by a copy of the body of the function `target`."""
     body = target.regions[0].blocks[0]
     assert isinstance(body, OpenBlock)
     values: dict[Value, Value] = dict(zip(body.arguments, call.operands, strict=True))
@@ -365,6 +365,7 @@ INLINE: Final = Pass(
 
 
 def _erase_casts(run: Run) -> None:
+    """Replace chains of casts that lead back to the first type by their first values."""
     rewriter = run.rewriter
     casts = [op for op in rewriter.walk() if op.name == CAST]
     for operation in casts:

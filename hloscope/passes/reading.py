@@ -185,9 +185,9 @@ class LimitedRewrites:
         self._rows: Final = list(rows)
 
     def on(self, *roots: str, benefit: int = 1) -> Callable[[LimitedRewrite], LimitedRewrite]:
-        """Return a decorator that adds a rewrite for the ops `roots`.
+        """Return a decorator that adds a rewrite for the ops `roots`, with benefit `benefit`.
 
-        Without `roots` it is for all ops.
+        Without `roots` it is for all ops. Rewrites of larger benefit are tried first.
         """
 
         def listed(rewrite: LimitedRewrite) -> LimitedRewrite:

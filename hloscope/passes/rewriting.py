@@ -539,7 +539,7 @@ class Patterns:
     def on(self, *roots: str, benefit: int = 1) -> Callable[[Rewrite], Rewrite]:
         """Return a decorator that adds a function as pattern for the ops `roots`.
 
-        Without `roots` it is for all ops.
+        Without `roots` it is for all ops. Patterns of larger `benefit` are tried first.
         """
 
         def listed(rewrite: Rewrite) -> Rewrite:

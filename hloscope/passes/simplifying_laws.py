@@ -162,6 +162,10 @@ def _makers(left: Term) -> list[tuple[int, Container[str]]]:
 def _replaced(
     law: Law, right: Term, rewriter: Rewriter, operation: Operation, bound: _Bound
 ) -> bool:
+    """Replace an operation that a law matches by the law's right side; return whether that worked.
+
+    `right` is the parsed right side, `bound` has the value of each variable.
+    """
     if right.operands is not None:  # the same op with other operands
         operands = [bound[term.name] for term in right.operands]
         if f"stablehlo.{right.name}" != operation.name or operands == [*operation.operands]:
@@ -570,7 +574,7 @@ _OWN: Final = "xla_metadata_payload"
 def merged(
     survivor: Mapping[str, Attribute], replaced: Mapping[str, Attribute]
 ) -> dict[str, Attribute]:
-    """Return the union of the attributes of two ops.
+    """Return the union of the attributes of two ops, that of `survivor` and that of `replaced`.
 
     For a common name, the replaced op's attribute is taken.
 

@@ -313,7 +313,11 @@ def _change(
 ) -> Change:
     """Return a change of an instruction, with the names of its operands and users.
 
-    `x` is in the first program, `y` in the second. `users` has the users of each instruction.
+    Args:
+        x: The instruction in the first program; `None` if it is added.
+        y: The instruction in the second program; `None` if it is removed.
+        aspects: Properties that differ.
+        users: Users of each instruction, with the operand position.
     """
     ins = y if y is not None else x
     assert ins is not None
@@ -379,7 +383,7 @@ def _uncalled(
 ) -> Iterator[tuple[Computation | None, Computation | None]]:
     """Yield pairs of computations, one of each program, that no instruction calls.
 
-    Entries are left out. Equal computations are paired first, then those of equal name. `None` is
+    Entries are left out. Equal computations are paired first, then those of equal name; `None` is
     in place of a missing partner.
     """
     mine, others = _uncalled_in(a), _uncalled_in(b)
@@ -516,24 +520,24 @@ class _Languages:
         return self.meanings.program(self.a.entry), after
 
     def _record_first(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Record the value numbers of an instruction of the first program.
-
-        The numbers are returned unchanged.
-        """
+        """Record `meaning`, the value numbers of an instruction of the first program; return it."""
         self._seen.update(flat(meaning))
         return meaning
 
     def _results(self, before: list[int], after: list[int]) -> Change:
-        """Return a change of the results themselves: their number or their order."""
+        """Return a change of the results themselves: their number or their order.
+
+        `before` and `after` are the value numbers of the results of both programs.
+        """
         counts = str(len(before)), str(len(after))
         texts = counts if len(before) != len(after) else ("in this order", "in another order")
         return _pair_change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
 
     def _record_second(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Record the value numbers of an instruction of the second program.
+        """Record `meaning`, the value numbers of an instruction of the second program; return it.
 
-        The numbers are returned unchanged. The instruction is stored under the values that it
-        reads, so that `_settle` finds it as a partner.
+        The instruction is stored under the values that it reads, so that `_settle` finds it as a
+        partner.
         """
         self._numbers.update(flat(meaning))
         if not isinstance(ins.op, _STRUCTURE):
@@ -665,7 +669,10 @@ def _pair_change(
 ) -> Change:
     """Return a change of an instruction, with the names of its operands.
 
-    `x` is in the first program, `y` in the second.
+    Args:
+        x: The instruction in the first program; `None` if it is added.
+        y: The instruction in the second program; `None` if it is removed.
+        aspects: Properties that differ.
     """
     ins = y if y is not None else x
     assert ins is not None

@@ -284,7 +284,10 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
 
 
 def _grid(violation: Violation) -> str:
-    """Return the command-line options for the number of devices; empty for one device."""
+    """Return the command-line options for the number of devices that a violation needs.
+
+    The text is empty for one device.
+    """
     devices = violation.instance.devices
     if devices.count == 1:
         return ""
@@ -292,7 +295,10 @@ def _grid(violation: Violation) -> str:
 
 
 def _text(violation: Violation) -> tuple[str, str]:
-    """Return the text of the program, in the language that has all its ops, and the file ending."""
+    """Return the text of the program that shows a violation, and the ending of its file name.
+
+    It is in the language that has all its ops.
+    """
     running = violation.instance.running
     ops = {inner.op.name for ins in running for inner in within(ins)}
     if "return" not in ops:

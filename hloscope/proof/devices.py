@@ -252,7 +252,12 @@ class _Number:
 
 
 def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Counts:
-    """Return the smallest grid that satisfies the conditions on each number.
+    """Return the smallest grid that satisfies the conditions on each of three numbers.
+
+    Args:
+        replicas: Conditions on the number of replicas.
+        partitions: Conditions on the number of partitions of each replica.
+        devices: Conditions on the number of all devices.
 
     Raises:
         GridError: No grid satisfies it.
@@ -370,7 +375,7 @@ class Regrouping(Struct, frozen=True):
 def regroupings(involved: Sequence[Instruction], counts: Counts) -> Iterator[Regrouping]:
     """Yield grids on which a test program can run, the smallest first.
 
-    `counts` is the grid of the program.
+    `involved` are its instructions, `counts` is the grid of the program.
     """
     found = [_Collective(ins, op, counts) for ins in involved if (op := collective_of(ins))]
     if counts.total > FEW:
@@ -582,9 +587,15 @@ def _chosen(
 def _is_id_lost(
     reads_ids: tuple[bool, bool], counts: Counts, replicas: int, partitions: int
 ) -> bool:
-    """Does a grid of these sizes have only one replica, or partition, although its number is read?
+    """Does a smaller grid have only one replica, or partition, although its number is read?
 
-    The flags in `reads_ids` are as in `_chosen`. False for a program that itself has only one.
+    False for a program that itself has only one.
+
+    Args:
+        reads_ids: Two flags: does an instruction read the replica number, and the partition number?
+        counts: The grid of the program.
+        replicas: Number of replicas of the smaller grid.
+        partitions: Its number of partitions.
     """
     return (reads_ids[0] and replicas < min(2, counts.replicas)) or (
         reads_ids[1] and partitions < min(2, counts.partitions)

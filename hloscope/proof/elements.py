@@ -189,7 +189,10 @@ def _within(flags: Bools, shape: tuple[int, ...]) -> Bools:
 
 
 def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
-    """Return the indices of elements, given their row-major positions. Shape `[n, rank]`."""
+    """Return the indices of elements in a tensor of shape `shape`. Shape `[n, rank]`.
+
+    `flat` has their row-major positions.
+    """
     if not shape:
         return np.zeros((len(flat), 0), np.int64)
     return np.stack(unravel(flat, shape), axis=1).astype(np.int64)
@@ -272,10 +275,15 @@ class Touched:
         return self._fixed[place]
 
     def part(self, base: Base, place: Place, accesses: Accesses, inverse: bool) -> Bools | bool:
-        """Return whether each row of an output depends on each column of a leaf, by `accesses`.
+        """Return whether each row of an output depends on each column of a leaf, by maps.
 
-        `place` has the numbers of the output, the source and its leaf. With `inverse`, the maps
-        lead from the source to the output. `True` stands for all pairs, if a map is unknown.
+        `True` stands for all pairs, if a map is unknown.
+
+        Args:
+            base: The run whose values the maps may read.
+            place: Numbers of the output, the source and its leaf.
+            accesses: The maps.
+            inverse: Whether they lead from the source to the output.
 
         Raises:
             UndecidedError: A map cannot be evaluated.
@@ -311,6 +319,14 @@ class Touched:
 
         Rows are counted within the output on `device`, and columns within the leaf on the other
         device.
+
+        Args:
+            base: The run whose values the map may read.
+            access: The map.
+            device: Device of the output.
+            output: Number of the output, counted across devices.
+            leaves: The leaf of the source, on each device.
+            inverse: Whether the map leads from the source to the output.
         """
         m = access.map
         assert m is not None
@@ -349,7 +365,7 @@ class Touched:
 
 
 def is_moving(accesses: Accesses) -> bool:
-    """Does a map depend on values of the run?"""
+    """Does a map of `accesses` depend on values that the program reads at run time?"""
     return any(a.map is not None and a.map.runtime for a in accesses)
 
 

@@ -125,7 +125,7 @@ class _Comparison:
     def _reading(
         self, side: Computation, ends: frozenset[Instruction], until: float
     ) -> ParameterReads:
-        """Return what the values of a computation read of its parameters and of the values `ends`.
+        """Return what the values of `side` read of its parameters and of the values `ends`.
 
         `until` is the processor time, as by `cpu_seconds`, at which the analysis stops.
         """
@@ -386,7 +386,7 @@ class _Comparison:
 
 
 def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Accesses]:
-    """Return the accesses to parameters, by parameter number and leaf number."""
+    """Return the accesses to parameters among `ends`, by parameter number and leaf number."""
     return {
         (value.op.number, tensor): found
         for (value, tensor), found in ends.items()
@@ -410,7 +410,7 @@ def _parameters_of(value: Instruction) -> set[int]:
 
 
 def _is_certain(accesses: Accesses) -> bool:
-    """Are all maps exact, and independent of values that the program reads at run time?"""
+    """Are all maps of `accesses` exact, and independent of values read at run time?"""
     return not origins_of(accesses) and all(x.precision is Precision.EXACT for x in accesses)
 
 

@@ -345,7 +345,7 @@ class Evidence:
             self.failures.append("all that is read moves everything")
 
     def _claimed_relation(self, base: Base) -> Bools:
-        """Return whether each row depends on each column, by the maps.
+        """Return whether each row depends on each column, by the maps with the values of a run.
 
         The result has shape `[rows, columns]`. All entries are true if the maps cannot be
         evaluated.
@@ -557,7 +557,10 @@ class Evidence:
         return first, found[block], wrong
 
     def _confirmed(self, base: Base, row: int, column: int, query: _Query) -> Violation | None:
-        """Change the element that a row copies; return a violation if the row changes with it."""
+        """Change the source element `column` that an output element `row` copies.
+
+        Return a violation if the row changes with it against the queried maps; else `None`.
+        """
         changed = np.zeros(self.elements.size, np.bool_)
         changed[column] = True
         run = self._run(base, changed, 0, np.random.default_rng(self.seed))
@@ -568,7 +571,10 @@ class Evidence:
     def _narrowed(self, run: Run, row: int, query: _Query) -> Violation | None:
         """Return the violation by one changed element of a run, which bisection finds.
 
-        `row` is an output element that the run changed. `None` if the maps have the pair of both.
+        Args:
+            run: The run.
+            row: An output element that the run changed.
+            query: The maps to check. If they have the pair of both elements, the result is `None`.
 
         Raises:
             UndecidedError: The time limit is exceeded.
@@ -622,9 +628,10 @@ class Evidence:
         )
 
     def _is_claimed(self, base: Base, row: int, column: int, query: _Query) -> bool:
-        """Do the queried maps have the pair of a row and a column?
+        """Do the queried maps have the pair of output element `row` and source element `column`?
 
-        Pairs outside of the queried output and leaf count as contained.
+        Pairs outside of the queried output and leaf count as contained. `base` is the run whose
+        values the maps read.
         """
         place, given = query.place, query.accesses
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])

@@ -336,7 +336,13 @@ class Walker(Generic[T]):
         return ends
 
     def _inside(self, flow: Called, reached: Reached[T], names: Names, inner: Names) -> Walk[T]:
-        """Traverse a called computation, whose values have the names `inner`; return the ends.
+        """Traverse a called computation from the elements `reached` of the caller; return the ends.
+
+        Args:
+            flow: The dependence on a leaf of the computation's root.
+            reached: Elements of the calling instruction's value.
+            names: Names of the caller's values.
+            inner: Names of the called computation's values.
 
         Raises:
             UndecidedError: The computation calls itself.
@@ -479,7 +485,7 @@ class Walker(Generic[T]):
         return Reached(elements, unknown, over)
 
     def _add(self, table: dict[K, Reached[T]], key: K, more: Reached[T]) -> None:
-        """Join reached elements with those in `table[key]`."""
+        """Join the reached elements `more` with those in `table[key]`; store the union there."""
         known = table.get(key)
         if known is None:
             table[key] = more
@@ -492,7 +498,14 @@ class Walker(Generic[T]):
 
 
 def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], names: Names) -> Names:
-    """Return the names of values in a called computation; `read` are the values `ins` captures."""
+    """Return the names of values in the computation that `ins` calls.
+
+    Args:
+        flow: The dependence that leads into the computation.
+        ins: The calling instruction.
+        read: Values that `ins` captures.
+        names: Names of the caller's values.
+    """
     if flow.first is None:
         return Names(caller=names)
     given = zip(flow.callee.parameters, ins.operands[flow.first :], strict=False)

@@ -177,7 +177,9 @@ class _Query(NamedTuple):
 
 
 def _instance(query: _Query, grouping: Regrouping, deadline: Deadline) -> Instance:
-    """Return the test program on given devices; it is shrunk if it is large or group sizes change.
+    """Return the test program of a query on the devices of `grouping`.
+
+    It is shrunk if it is large or group sizes change.
 
     Raises:
         NotExecutableError: The program cannot be run on these devices.
@@ -229,6 +231,8 @@ def _small_sizes(
     involved: Sequence[Instruction], grouping: Regrouping, deadline: Deadline
 ) -> dict[int, int]:
     """Return new sizes, by old sizes, for all values of a test program.
+
+    `involved` are its instructions; `grouping` has its devices and the new group sizes.
 
     Raises:
         ShrinkError: No small sizes keep the program valid.
@@ -307,7 +311,10 @@ class _Rebuilding:
         return Instance(made, None, sources, feeding, whole, grouping, sizes, reason, copies)
 
     def _of_computation(self, ins: Instruction, computation: Computation, reason: str) -> Instance:
-        """Return the test program whose sources are the parameters of a computation."""
+        """Return the test program of `ins` whose sources are the parameters of a computation.
+
+        `reason` says why a large program is not shrunk.
+        """
         parameters = [self._parameter(p, k) for k, p in enumerate(computation.parameters)]
         inside = [self._copied(i) for i in needed(ins) if i not in self._new]
         root = self._new[ins]
@@ -322,7 +329,7 @@ class _Rebuilding:
     def _parameter(
         self, value: Instruction, number: int, old: Instruction | None = None
     ) -> Instruction:
-        """Return a new parameter that represents a value in the copy.
+        """Return a new parameter with number `number` that represents a value in the copy.
 
         It has the type of `old`, or else the type of the value with new sizes.
         """
@@ -429,7 +436,7 @@ def _check(
 
 
 def _fits(inferred: Type, declared: Type) -> bool:
-    """Are the sizes of two types compatible?
+    """Are the sizes of the inferred and the declared type compatible?
 
     Element types are ignored: for some ops they are a free choice.
     """
@@ -456,7 +463,7 @@ def _computation(
     instructions: Sequence[Instruction],
     results: Sequence[Instruction],
 ) -> Computation:
-    """Return a computation that returns one value, or a tuple of several."""
+    """Return a computation with a `return` of the values `results` at its end."""
     types = tuple([r.type for r in results])
     root = Instruction("return", TupleType(types), Return(), tuple(results))
     return Computation(name, Body((*instructions, root), tuple(parameters), root))

@@ -344,7 +344,7 @@ class _Fit:
         self.least: Final = [1, 1]
 
     def require(self, ins: Instruction, table: Table) -> None:
-        """Add the conditions of a collective.
+        """Add the conditions of a collective, whose groups are in `table`.
 
         Raises:
             GridError: No grid fits its groups.
@@ -483,7 +483,11 @@ def _at_device(m: IndexingMap, devices: Devices, device: int) -> IndexingMap | N
 def _refuted(proof: Proof, grid: Counts, device: int, there: int) -> Proof:
     """Return a refutation with a text that names the two devices that show it.
 
-    `there` is the device whose element is read.
+    Args:
+        proof: The refutation for one pair of devices.
+        grid: The grid.
+        device: The device that reads.
+        there: The device whose element is read.
     """
 
     def named(number: int) -> str:

@@ -304,7 +304,7 @@ class Prover:
         return None if part.dimension is not None else (flow.operand, part.tensor)
 
     def _key(self, ins: Instruction, *rest: Any) -> object:
-        """Return a key of a query; equal keys mean equal results.
+        """Return a key of a query about `ins` and of `rest`; equal keys mean equal results.
 
         A key has the op, types, callees and maps, and the producers of integer operands, whose
         values may be known before the program runs. An element of a tuple is keyed by its own
@@ -360,7 +360,7 @@ def _of_any_leaf(access: Access) -> tuple[Any, ...]:
 
 
 def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
-    """Return a check with a result of execution; a violation refutes the check.
+    """Return `check` with a result of execution added; a violation refutes the check.
 
     With `inverse`, the maps of the check lead from the operand to the output.
     """
@@ -495,7 +495,7 @@ def _compares_all(result: _Found) -> bool:
 
 
 def _result_or_error(ask: Callable[[], ComparisonResult]) -> _Found:
-    """Return the result of a function, or the error that says why there is none."""
+    """Return the result of the function `ask`, or the error that says why there is none."""
     try:
         return ask()
     except UndecidedError as error:
@@ -507,7 +507,10 @@ def _result_or_error(ask: Callable[[], ComparisonResult]) -> _Found:
 
 
 def _result_of(apart: Isolated, number: int, seconds: float) -> ComparisonResult:
-    """Return the result of query `number` in the child process, limited to `seconds`."""
+    """Return the result of query number `number`, which the child process `apart` runs.
+
+    The query may take `seconds`.
+    """
     means, is_whole, example = apart.ask(number, seconds)
     if example is None:
         return ComparisonResult(means, is_whole, None)

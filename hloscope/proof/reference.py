@@ -417,9 +417,14 @@ class Question:
     def _differs(
         self, isl: Any, follower: IslFollower, real: Any, claimed: Any, reached: Reached[Any]
     ) -> CounterExample | None:
-        """Return a pair that only one of both relations has; `None` if there is none.
+        """Return a pair that only one of two isl relations has; `None` if there is none.
 
-        `real` is the reference relation, `claimed` that of the maps.
+        Args:
+            isl: The module of isl.
+            follower: The follower that computed the relations.
+            real: The reference relation; `None` if it is empty.
+            claimed: The relation of the maps; `None` if it is empty.
+            reached: What the traversal reached; it may say that the reference is too large.
 
         Raises:
             UndecidedError: The reference may have pairs that the program does not have, and one of
@@ -485,7 +490,15 @@ class Question:
     ) -> CounterExample | None:
         """Return the first pair, from chosen output indices, that only one relation has, or `None`.
 
-        `real` has the pairs of the reference relation, `claimed` those of the maps.
+        Args:
+            chosen: The output indices.
+            real: The pairs of the reference relation.
+            claimed: The pairs of the maps.
+            reached: What the traversal reached; it may say that the reference is too large.
+
+        Raises:
+            UndecidedError: The reference may have pairs that the program does not have, and one of
+                them differs.
         """
         row = first_difference(real, claimed)
         only_in = 1
@@ -545,7 +558,7 @@ class Question:
 
 
 def _is_far(type: Type, order: Order) -> bool:
-    """Do the indices of a tensor, or its linear positions, exceed 64 bits?"""
+    """Does the largest size of a tensor, or in linear order its element count, exceed 64 bits?"""
     shape = sizes_of(type)
     return (prod(shape) if order == "linear" else max(shape, default=0)) > POS_INF
 

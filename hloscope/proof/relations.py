@@ -455,7 +455,9 @@ class StepsThroughBodies(Steps):
         return by_convention(ins, found) if is_conventional else found
 
     def _dependence(self, callee: Computation) -> Dependence:
-        """Return the dependences of a body's results on its parameters; inner bodies come first.
+        """Return the dependences of a body's results on its parameters.
+
+        The bodies inside `callee` are analysed first.
 
         Raises:
             UndecidedError: The body calls itself.
@@ -541,7 +543,10 @@ def _are_exact(trials: list[Reached[Any]]) -> bool:
 
 
 def _is_aligned(trials: list[Reached[Any]], points: Ints) -> bool:
-    """Did every trial reach exactly the element at the index where it started?"""
+    """Did every trial reach exactly the element at the index where it started?
+
+    `points` are the indices where the trials started.
+    """
     start = ElementFollower(Values()).start(points)
     rows = next(iter(start.values()))
     return all(

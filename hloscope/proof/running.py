@@ -278,7 +278,10 @@ class Runner:
     def _watched(self, style: str, free: list[list[Value]], values: tuple[Value, ...]) -> Base:
         """Run, and record the values of all instructions.
 
-        `free` are the values from which the sources `values` are computed, for each device.
+        Args:
+            style: Style of the values, which is stored in the result.
+            free: Values from which the sources are computed, for each device.
+            values: Values of the sources, device by device.
 
         Raises:
             NotExecutableError: The program is not deterministic.
@@ -319,7 +322,11 @@ class Runner:
     def _results(
         self, values: Sequence[Value], seen: Sequence[RecordedValues]
     ) -> Sequence[tuple[Value, ...]]:
-        """Run, and return the results of each device."""
+        """Run on the values `values` of the sources, and return the results of each device.
+
+        `seen` records the values of all instructions, for each device; nothing is recorded if it is
+        empty.
+        """
         if self._devices.count > 1:
             row = [self.instance.running] * self._devices.partitions
             programs = [row] * self._devices.replicas

@@ -316,7 +316,10 @@ def _difference(a: Array, b: Array, compare: Compare) -> Difference | None:
 def _operands(
     mine: Computation, arguments: Sequence[Any], ins: Instruction, finding: Finding, world: World
 ) -> list[tuple[Instruction, Value | None]]:
-    """Return the operands with their values, by running the program again up to the instruction."""
+    """Return the operands of `ins` with their values at the evaluation that `finding` names.
+
+    The program `mine` is run again up to there. `None` stands for a value that is not known.
+    """
     sources = [_source(operand, mine) for operand in ins.operands]
     latest: dict[Instruction, Value | None] = dict.fromkeys(sources)
     for parameter, value in zip(mine.body.parameters, arguments, strict=True):
@@ -369,10 +372,17 @@ def _compare_results(
     expected: tuple[Value, ...],
     compare: Compare,
 ) -> Instruction | None:
-    """Add the comparison of the results to `finding`.
+    """Compare the results of two programs, and record the first difference in `finding`.
 
-    `found` are the results of `mine`, `expected` those of `theirs`. Return the instruction that
-    computes the first result that differs; `None` if all are equal.
+    Return the instruction that computes the first result that differs; `None` if all are equal.
+
+    Args:
+        finding: The finding; changed.
+        mine: The first program.
+        found: Its results.
+        theirs: The second program.
+        expected: Its results.
+        compare: Returns the difference of two arrays, or `None`.
 
     Raises:
         EvaluationError: The programs return different numbers of arrays.

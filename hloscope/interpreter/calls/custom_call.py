@@ -88,7 +88,10 @@ def _unexpected_form(target: str) -> UnsupportedError:
 
 
 def _user_kernel(target: str, function: UserFunction, at: Site) -> Kernel:
-    """Return a kernel that calls the user's function with the operands, and checks its results."""
+    """Return a kernel that calls the user's function with the operands, and checks its results.
+
+    `target` is the name of the custom call's target, for messages.
+    """
     type_, has_regions = at.ins.type, bool(at.ins.calls)
 
     def kernel(*values: Any) -> Value:

@@ -135,7 +135,7 @@ def _matmul(op: CustomCall, at: Site) -> Kernel:
 
 
 def _activation(config: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """Return the function of a convolution's activation mode.
+    """Return the function of the activation mode in a convolution's configuration `config`.
 
     Raises:
         UnsupportedError: The mode is not known.

@@ -93,7 +93,10 @@ def _potrf(op: CustomCall, at: Site) -> Kernel:
 
 
 def cholesky(is_lower: bool) -> Kernel:
-    """Return the kernel of the Cholesky factor; the other triangle keeps the operand's elements."""
+    """Return the kernel of the Cholesky factor, lower triangular if `is_lower`.
+
+    The other triangle keeps the operand's elements.
+    """
     kept = np.triu if is_lower else np.tril
 
     def factor(a: Array) -> Factors:
@@ -181,7 +184,7 @@ def _syevd(op: CustomCall, at: Site) -> Kernel:
 def eigenvectors(is_lower: bool) -> Kernel:
     """Return the kernel of eigenvectors and eigenvalues of a Hermitian matrix.
 
-    It reads one triangle.
+    It reads the lower triangle if `is_lower` is true, else the upper one.
     """
 
     def factor(a: Array) -> Factors:

@@ -133,7 +133,7 @@ def _of_complex(source: ElementType, target: ElementType) -> Function:
 
 
 def _float_conversion(source: ElementType, into: Any) -> Function:
-    """Return the conversion from any real type to the float type `into`."""
+    """Return the conversion from any real type, `source`, to the float type `into`."""
     dtype = dtype_of(source)
     if source.kind != "float":
         # Numpy rounds an integer once here.  It may convert wide integers to 16-bit floats in two
@@ -189,7 +189,7 @@ def _clipped(into: Any, least: int, most: int) -> Function:
 
 
 def _saturating_64(into: Any) -> Function:
-    """Return a conversion to a 64-bit integer type that saturates.
+    """Return a conversion from floats to the 64-bit integer type `into`, which saturates.
 
     The upper limit is not an exact double.
     """

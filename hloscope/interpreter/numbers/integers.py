@@ -178,7 +178,10 @@ def _power(a: Any, b: Any) -> Any:
 
 
 def _logical_shift(dtype: Any, bits: int) -> Function:
-    """Return a right shift that fills with zeros, also for signed types."""
+    """Return a right shift that fills with zeros, also for signed types.
+
+    Elements of type `dtype` have `bits` bits, which may be fewer than `dtype` has.
+    """
     unsigned = np.dtype(f"u{dtype.itemsize}")
     if dtype == unsigned:
         return operator.rshift
@@ -195,7 +198,7 @@ def _logical_shift(dtype: Any, bits: int) -> Function:
 def _signed_shift(dtype: Any, bits: int) -> Function:
     """Return a right shift that fills with the highest bit, also for unsigned types.
 
-    For a signed type, the highest bit is the sign.
+    For a signed type, the highest bit is the sign. Elements of type `dtype` have `bits` bits.
     """
     if dtype.kind == "i":
         return operator.rshift

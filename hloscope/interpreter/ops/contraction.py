@@ -77,7 +77,7 @@ def _dot_general(op: DotGeneral, at: Site) -> Kernel:
 
 
 def _contraction(at: Site, dims: DotDimensions, dtype: np.dtype[Any]) -> Kernel:
-    """Return a kernel that computes `contracted`.
+    """Return a kernel that computes `contracted` with dimension numbers `dims` in `dtype`.
 
     If sizes are known, orders and shapes are computed here, once.
     """

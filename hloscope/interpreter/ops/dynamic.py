@@ -59,7 +59,7 @@ from hloscope.ops import (
 def run_time_sizes(given: Any, at: Site) -> list[int]:
     """Return the result sizes that an operand states at run time.
 
-    The operand is a vector or a sequence of scalars.
+    `given` is the operand's value: a vector, or a sequence of scalars.
 
     Raises:
         EvaluationError: A size is negative or contradicts the result's type, or the result would
@@ -342,7 +342,7 @@ def _slice(op: Slice, at: Site) -> Kernel:
 def _update(inner: Kernel, at: Site) -> Kernel:
     """Return a kernel that writes the run-time elements of an update into the whole memory.
 
-    The start index is clamped as if the update's whole memory were written.
+    The start index is clamped as if the update's whole memory were written. `inner` is not used.
     """
     whole, part = at.operands[:2]
 
@@ -363,7 +363,10 @@ def _update(inner: Kernel, at: Site) -> Kernel:
 
 
 def _scatter(inner: Kernel, at: Site) -> Kernel:
-    """Return a kernel that scatters into the whole memory, also beyond the run-time elements."""
+    """Return a kernel that scatters into the whole memory, also beyond the run-time elements.
+
+    `inner` is the kernel of the scatter.
+    """
     whole = at.operands[0]
 
     def kernel(regions: Any, value: Any, *others: Any) -> Value:

@@ -271,7 +271,7 @@ def _complex(dtype: Any) -> Function:
 
 
 def _stochastic(target: ElementType) -> Function:
-    """Return the function of `stochastic_convert`, which rounds at random.
+    """Return the function of `stochastic_convert`, which rounds to type `target` at random.
 
     The probability of rounding away from 0 is the fraction that rounding would drop.  It happens if
     the random operand, divided by 2 to the number of its bits, is less than the fraction.

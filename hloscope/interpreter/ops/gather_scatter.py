@@ -226,14 +226,13 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
 
 
 def _target_rows(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targets, list[int]]:
-    """Return the rows of the operand that the updates are written to.
+    """Return the rows of the operand `value` that the updates are written to.
 
     Trailing dimensions of the operand that windows cover completely form one row.
 
     Returns:
-        The rows in the order of the updates, and an order of the update's dimensions with those of
-        a
-        row last.
+        The rows in the order of the updates, and an order of the update's dimensions in which those
+        of a row are last.
     """
     dropped = {*op.inserted_window_dims, *op.input_batching_dims}
     kept = [d for d in range(value.ndim) if d not in dropped]

@@ -132,9 +132,13 @@ def divided(
 def _divisions(
     in_shardings: Any, out_shardings: Any, manual_axes: Any, world: World
 ) -> tuple[list[Division], list[Division]]:
-    """Return how the operands, and how the results, are divided along the manual axes.
+    """Return how the operands, and how the results, are divided among devices.
 
-    `None` in place of shardings gives an empty list.
+    Args:
+        in_shardings: Shardings of the operands; `None` gives an empty list.
+        out_shardings: Shardings of the results; `None` gives an empty list.
+        manual_axes: Names of the mesh axes along which values are divided.
+        world: Context with the meshes.
     """
     known = meshes(world.attributes)
     ins, outs = (

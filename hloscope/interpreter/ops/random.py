@@ -307,7 +307,12 @@ def _normal(
 ) -> Array:
     """Return normally distributed numbers of a shape, by the Box-Muller transform.
 
-    `words` returns random words of `bits` bits for a shape; `spread` is the standard deviation.
+    Args:
+        words: Returns random words of `bits` bits for a shape.
+        shape: Shape of the result.
+        bits: Bits of a word.
+        mean: Mean of the distribution.
+        spread: Its standard deviation.
     """
     count = prod(shape)
     unit = _unit(words((2, (count + 1) // 2)), bits)

@@ -97,7 +97,10 @@ def _scan(op: Scan, at: Site) -> Kernel:
 
 
 def _stack(parts: list[Any], axis: int, type_: Type, kind: np.dtype[Any]) -> Array:
-    """Return the slices `parts` stacked along `axis`; zeros if there are none."""
+    """Return the slices `parts` stacked along `axis`.
+
+    If there are none, return zeros of shape `type_` and dtype `kind`.
+    """
     if parts:
         return np.stack(parts, axis)
     assert isinstance(type_, TensorType)
@@ -245,9 +248,10 @@ def _pairwise(body: Lifted, items: Arrays) -> Arrays:
 
 
 def reduced(monoid: str, x: Array, axes: tuple[int, ...], init: Array) -> Array | None:
-    """Return `x` reduced over `axes` by an op of `MONOIDS`.
+    """Return `x` reduced over the dimensions `axes` by the op `monoid`, with initial value `init`.
 
-    `None` if the op needs the order of the elements, or numpy has no such type.
+    `monoid` is a key of `MONOIDS`. `None` if the op needs the order of the elements, or numpy has
+    no such type.
 
     >>> reduced("add", np.arange(6, dtype="int32").reshape(2, 3), (1,), np.int32(10))
     array([13, 22], dtype=int32)

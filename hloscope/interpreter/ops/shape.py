@@ -216,7 +216,7 @@ def _reshape(op: Reshape, at: Site) -> Kernel:
 
 
 def reshaped(value: Array, sizes: Sequence[int]) -> Array:
-    """Return an array with another shape; a splat (one element broadcast) stays a broadcast."""
+    """Return an array with the shape `sizes`; a splat (one element broadcast) stays a broadcast."""
     if any(value.strides) or not value.size or prod(sizes) != value.size:
         return value.reshape(sizes)
     return np.broadcast_to(value[(0,) * value.ndim], tuple(sizes))
@@ -420,7 +420,7 @@ def _have_equal_tiles(a: TensorType, b: TensorType) -> bool:
 
 
 def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
-    """Return a kernel that leaves each element at its address in tiled memory.
+    """Return a kernel from one tiled type to another that leaves each element at its address.
 
     Padding becomes 0.
     """
@@ -435,7 +435,7 @@ def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
 
 
 def _major_to_minor(layout: Layout | None, rank: int) -> Dims:
-    """Return the dimensions from major to minor; without a layout, row-major."""
+    """Return the dimensions from major to minor: 0, 1, … for rank `rank` without a layout."""
     return tuple(range(rank)) if layout is None else layout.major_to_minor
 
 

@@ -113,7 +113,7 @@ def _integers(key: SortKey, operands: tuple[Array, ...]) -> Array:
 
 
 def _sort_values(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
-    """Return the only operand sorted by its values, as a tuple.
+    """Return the only operand of a sort, `x`, sorted by its values along `axis`, in a tuple.
 
     The tuple is empty if values with equal keys may differ, such as -0 and +0.
     """
@@ -163,11 +163,15 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
 def _merged_indices(less: Lifted, lines: list[Array], width: int) -> Array:
     """Return the index of each element after neighbouring sorted blocks are merged.
 
-    A block has `width` elements. The new index of an element is its index in its own block plus the
-    number of elements of the other block that come before it, counted from the start of the pair.
-    Before an element of the left block come the smaller elements of the right one. Before an
-    element of the right block come the elements of the left one that are not greater, which makes
-    the merge stable.
+    The new index of an element is its index in its own block plus the number of elements of the
+    other block that come before it, counted from the start of the pair. Before an element of the
+    left block come the smaller elements of the right one. Before an element of the right block come
+    the elements of the left one that are not greater, which makes the merge stable.
+
+    Args:
+        less: The comparator, applied to arrays.
+        lines: The sort's operands as matrices of equal shape, whose columns are sorted.
+        width: Number of elements of a block.
     """
     count = len(lines[0])
     index = np.arange(count)[:, None]
@@ -299,9 +303,9 @@ def sort_keys(comparator: Computation, world: World) -> list[SortKey]:
 
 
 def _keys(ins: Instruction, sides: _Sides) -> list[_Found]:
-    """Return the keys of a comparator whose result is the instruction `ins`.
+    """Return the keys of a comparator with the result `ins`; empty for another form.
 
-    Empty for another form.
+    `sides` has the comparator's parameters.
     """
     if ins.op.name == "compare":
         key = _key(ins, sides)
@@ -378,7 +382,10 @@ def _same(left: Instruction, other: Instruction, sides: _Sides, side: int) -> bo
 def _key_function(
     root: Instruction, sides: _Sides, world: World
 ) -> Callable[[Sequence[Array]], Value]:
-    """Return a function from the sort's operands, whole arrays, to all values of `root`."""
+    """Return a function from the sort's operands, whole arrays, to all values of `root`.
+
+    `sides` has the comparator's parameters; the operands stand for those of either side.
+    """
     steps: list[tuple[Instruction, Kernel]] = []
     done: set[Instruction] = set()
     work = [root]

@@ -150,13 +150,16 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
 
 
 def _is_order_free(region: Region, kind: np.dtype[Any]) -> bool:
-    """Does the region give the same result if the elements are combined in any order?"""
+    """Does the region give the same result for any order of elements of dtype `kind`?"""
     name = region.monoid
     return name in ("maximum", "minimum") or (name in MONOIDS and kind.kind in "biu")
 
 
 def _needs_order(region: Region, kind: np.dtype[Any]) -> bool:
-    """Is the region a sum or product of floats below 32 bits, where each step loses precision?"""
+    """Is the region a sum or product of floats below 32 bits, where each step loses precision?
+
+    `kind` is the dtype of the elements.
+    """
     return region.monoid in ("add", "multiply") and is_narrow(kind)
 
 

@@ -484,6 +484,10 @@ def _replace_by(
     operands: Sequence[Value],
     properties: Mapping[str, Attribute],
 ) -> bool:
+    """Replace an op by a new op `name` with the same result types; return true.
+
+    `properties` are its inherent attributes.
+    """
     types = [value.type for value in op.results]
     new = rewriter.create(name, operands, properties, types=types, before=op)
     rewriter.replace(op, new.results)

@@ -243,7 +243,7 @@ class Refinement:
         return self._apply_refined(rewriter, op, key)
 
     def _apply_refined(self, rewriter: Rewriter, op: Operation, key: Key) -> bool:
-        """Change one call to match its refined function.
+        """Change the call `op` to match its refined function, that of `key`.
 
         Its result types are refined, and arguments that became constants in the function are
         removed.
@@ -295,7 +295,7 @@ def remove_arguments(
 ) -> None:
     """Remove the arguments of a function whose indices are `which`; they must be unused.
 
-    Their types and attributes are removed, too.
+    Their types and attributes are removed, too. `body` is the function's entry block.
     """
     kept = [k for k in range(len(body.arguments)) if k not in which]
     body.arguments = tuple([body.arguments[k] for k in kept])

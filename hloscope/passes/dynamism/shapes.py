@@ -517,7 +517,7 @@ def _replace_by(
 ) -> bool:
     """Replace an op by a new op `name` with the same result types; return true.
 
-    With `keeps`, discardable attributes are copied.
+    `properties` are its inherent attributes. With `keeps`, discardable attributes are copied.
     """
     new = rewriter.create(
         name,

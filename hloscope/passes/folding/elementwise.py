@@ -96,6 +96,8 @@ _OTHER_ROWS: Final = (
 
 
 def _fold(row: _Row) -> LimitedRewrite:
+    """Return the function that folds the element-wise op that `row` describes."""
+
     def fold(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
         type = static_result(operation)
         if type is None or type.element.kind not in row.kinds or not limits.folds(type.element):
@@ -200,7 +202,7 @@ def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
 
 @SHAPE_ELEMENTWISE.on("stablehlo.select")
 def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold `select` of constants; if the predicate is no splat, only of integers."""
+    """Fold `select` of constants; unless the predicate is a splat, only if they are integers."""
     type = static_result(operation)
     given = constants(operation, limits)
     if type is None or given is None or len(given) != 3 or not limits.folds(type.element):
@@ -458,7 +460,7 @@ def computed_elementwise(
 ) -> DenseAttr | None:
     """Return the value of an elementwise operation of constants; `None` if a limit is exceeded.
 
-    If all operands are splats, only one element is computed.
+    If all operands are splats, only one element is computed. The arguments are as in `computed`.
     """
     if not all(known.is_splat for known in given):
         return computed(operation, given, type, limits)
@@ -480,6 +482,14 @@ def _op(operation: Operation) -> Op | None:
 def _evaluated(
     op: Op, types: Sequence[TensorType], arrays: Sequence[np.ndarray], type: TensorType
 ) -> DenseAttr | None:
+    """Return the value of an op, computed by the interpreter; `None` if it cannot compute it.
+
+    Args:
+        op: The op.
+        types: Types of the operands.
+        arrays: Values of the operands.
+        type: Type of the result.
+    """
     operands = tuple([Instruction(f"p{n}", t, Parameter(n)) for n, t in enumerate(types)])
     try:
         compute = kernel(Instruction("folded", type, op, operands), World())

@@ -149,7 +149,10 @@ def _shape_of(rewriter: Rewriter, value: Value, before: Operation) -> Value:
 
 
 def _assuming(rewriter: Rewriter, op: Operation, witness: Value) -> tuple[Operation, Operation]:
-    """Create a `shape.assuming` of the results of `op`; return it and its empty terminator."""
+    """Create a `shape.assuming` of `witness` that returns the results of `op`.
+
+    Return it and the terminator of its region, which has no operands yet.
+    """
     end = Operation("shape.assuming_yield", (), (), location=op.location)
     region = Region((Block((), (end,)),))
     types = [value.type for value in op.results]

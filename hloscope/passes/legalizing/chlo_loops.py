@@ -272,7 +272,7 @@ def _dynamic_slice(
 def _update_output(
     rewriter: Rewriter, decoded: _Scan, old: Value, new: Value, place: tuple[Value, Operation]
 ) -> Value:
-    """Return the output `old` with the slice `new` written to it.
+    """Return the output `old` of a scan with the slice `new` written to it.
 
     `place` has the index along the scanned dimension, and the operation before which ops are
     inserted.
@@ -400,9 +400,10 @@ def _read_ragged_dot(op: Operation) -> _Ragged | None:
 def _groups(
     rewriter: Rewriter, decoded: _Ragged, type: TensorType, *, slices: bool
 ) -> list[Value] | None:
-    """Return the product of each group; `None` if the number of groups is unknown or too large.
+    """Return the product of each group, with result type `type`.
 
     With `slices`, `rhs` has a dimension of groups, and the list has only the sum of the products.
+    `None` if the number of groups is unknown or too large.
     """
     op, sizes = decoded.op, decoded.sizes.type
     assert isinstance(sizes, TensorType)
@@ -461,7 +462,7 @@ def _masked(
     """Return the left operand with zeros outside one group.
 
     `known` has four values: start and end of the group along the ragged dimension, an iota along
-    it, and zeros.
+    it, and zeros in the shape of the left operand.
     """
     start, limit, numbers, zero = known
     op, type = decoded.op, decoded.lhs_type

@@ -249,7 +249,10 @@ def expand_sqrt(z: Term) -> Term:
 
 
 def _hypot_with_one(x: Term, one: Term, constants: tuple[Term, Term, Term]) -> Term:
-    """Return `sqrt(1 + x²)` without overflow; `constants` are the constants 0, 2 and `sqrt(2)`."""
+    """Return `sqrt(1 + x²)` without overflow.
+
+    `one` is the constant 1, `constants` are the constants 0, 2 and `sqrt(2)`.
+    """
     zero, two, root_two = constants
     size = abs(x)
     # The larger number is factored out, so that the square is at most 1.

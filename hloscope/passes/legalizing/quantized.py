@@ -319,7 +319,7 @@ _COMBINING: Final = (
 
 
 def _is_elementwise(definition: Definition) -> bool:
-    """Is the op element-wise, with operands and results that may be quantized?"""
+    """Is the op of a definition element-wise, with operands and results that may be quantized?"""
     values = definition.operands + definition.results
     takes_all = all("Q" in slot.constraint for slot in values)
     is_quantize = definition.name == "stablehlo.uniform_quantize"

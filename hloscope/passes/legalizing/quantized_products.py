@@ -71,7 +71,7 @@ def hybrid(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
-    """Replace a quantized product by a product of stored integers.
+    """Replace a quantized product with dimensions `dims` by a product of stored integers.
 
     The offset of the zero points is subtracted, the scale applied and the result's zero point
     added.
@@ -104,7 +104,7 @@ def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
 
 
 def _scaled(rewriter: Rewriter, value: Value, factor: Value, op: Operation) -> Value:
-    """Return integers times a float, truncated to integers."""
+    """Return the integers `value` times the float `factor`, truncated to integers."""
     assert isinstance(value.type, TensorType)
     wide = as_elements(value.type, F32)
     made = convert(rewriter, value, wide, before=op)
@@ -145,6 +145,13 @@ def _padded(
     """Return the left operand padded by its zero point, and the attributes without padding.
 
     Both are unchanged unless the op is a convolution with padding.
+
+    Args:
+        rewriter: The rewriter of the module.
+        op: Operation before which ops are inserted.
+        lhs: The left operand, stored integers.
+        zero: Its zero point.
+        properties: The attributes of the product.
     """
     given, type = properties.get("padding"), lhs.type
     numbers_of = properties["dimension_numbers"]
@@ -385,7 +392,7 @@ def _is_matrix(type: object) -> bool:
 
 
 def _layouts(rank: int) -> dict[tuple[tuple[str, object], ...], Product]:
-    """Return the dimensions of each supported convolution, by its dimension numbers.
+    """Return the dimensions of each supported convolution of this rank, by its dimension numbers.
 
     Features are the last dimension, or the second. With three spatial dimensions, upstream expects
     the kernel's input features first.
@@ -449,10 +456,9 @@ def of_convolution(op: Operation) -> Product | None:
 
 
 def _is_proportional(weights: QuantizedType, result: QuantizedType, rank: int) -> bool:
-    """Return whether the last dimension is quantized with proportional scales.
+    """Are the scales of a convolution's result proportional to those of its weights?
 
-    The weights are quantized along their last dimension, and all ratios of result scale to weight
-    scale are equal.
+    The weights must be quantized along the last of their `rank` dimensions.
     """
     if weights.axis != rank - 1 or len(weights.scales) != len(result.scales):
         return False

@@ -283,6 +283,7 @@ class Term:
         """Create the elementwise op `name` of this term and others.
 
         The result has the type of this term, or `type`, or `element` with the sizes of this term.
+        `properties` are the attributes of the op.
         """
         own = self.type if type is None else type
         if element is not None:
@@ -377,7 +378,10 @@ def clamp(low: Term, x: Term, high: Term) -> Term:
 
 
 def select(pred: Term, yes: Term, no: Term) -> Term:
-    """Create a `stablehlo.select`; constants of the result have the sizes of those of `yes`."""
+    """Create a `stablehlo.select`: `yes` where `pred` is true, else `no`.
+
+    Constants made from the result have the sizes of those of `yes`.
+    """
     made = pred.make("select", yes, no, type=yes.type)
     return Term(made.value, pred.site, yes.like)
 

@@ -286,6 +286,7 @@ def _target(text: str) -> Version:
 
 
 def _expand(run: Run) -> None:
+    """Expand what the StableHLO version in the option `target` lacks."""
     target: Version = run.options["target"]
     patterns = Patterns()
     if target < (1, 1, 0):

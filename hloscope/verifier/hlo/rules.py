@@ -549,6 +549,10 @@ def equal_lists(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> boo
 
 
 def _same(a: Type, b: Type, wider: bool) -> bool:
+    """Are two types equal except for layouts and the precision of floats?
+
+    With `wider`, element types may differ in any way. A buffer type equals the type of its array.
+    """
     match a, b:
         case TensorType(), TensorType():
             x, y = a.element, b.element

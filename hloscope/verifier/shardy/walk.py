@@ -231,6 +231,7 @@ class _Checker:
                 self._check_one(function, sharding, types[key][i], f"{what} {i} - ")
 
     def _check_rule(self, operation: Operation) -> None:
+        """Check the sharding rule in an op's attributes against the op's types."""
         attribute = operation.attributes[_RULE]
         if not is_one_of(attribute, "op_sharding_rule"):
             raise refuse(
@@ -378,6 +379,10 @@ class _Checker:
     def _check_common_mesh(
         self, operation: Operation, names: Sequence[str], grids: list[Grid]
     ) -> None:
+        """Check that all shardings of a manual computation have one mesh, with all manual axes.
+
+        `names` are the manual axes, `grids` the meshes of the shardings.
+        """
         meshes = [grid for grid in grids if grid.mesh.axes]
         if any(grid.mesh != meshes[0].mesh for grid in meshes) and names:
             raise refuse(

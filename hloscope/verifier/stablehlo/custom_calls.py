@@ -215,6 +215,16 @@ def _check_one(
     kind: type[BufferType | TensorType],
     needs: str,
 ) -> None:
+    """Check that a custom call has exactly one operand or result, of class `kind`.
+
+    Args:
+        operation: The custom call.
+        name: Name of its target, for errors.
+        what: `input` or `output`, for errors.
+        types: Types of its operands or results.
+        kind: Class of the type that is needed.
+        needs: Text for errors: what the call should have.
+    """
     if len(types) != 1:
         raise refuse(operation, f"{name} custom_call should have one {what}")
     if not isinstance(types[0], kind):

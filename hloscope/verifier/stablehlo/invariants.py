@@ -149,6 +149,7 @@ def _check_single_blocks(operation: Operation, definition: Definition) -> None:
 
 
 def _check_attributes(operation: Operation, definition: Definition) -> None:
+    """Check that required attributes are present, and that all satisfy their constraints."""
     given: list[tuple[AttributeSlot, Attribute]] = []
     for slot in sorted(definition.attributes, key=attrgetter("name")):  # MLIR's order
         attribute = operation.get(slot.name)
@@ -235,6 +236,10 @@ def _segments(operation: Operation, which: str, slots: int, found: int) -> tuple
 
 
 def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> None:
+    """Check that each operand or result satisfies the type constraint of its slot.
+
+    `which` is `operand` or `result`; `slots` are those of the definition.
+    """
     values = operation.operands if which == "operand" else operation.results
     segments = None
     if "segments" in DEFINITIONS[operation.name].traits:

@@ -166,6 +166,11 @@ _MAPPED: Final = TensorType | UnrankedTensorType
 
 
 def _pairwise(what: str, agree: Callable[[Type, Type], bool]) -> Callable[[Operation], None]:
+    """Return a check that each operand and the result at the same index agree.
+
+    `agree` returns whether two types agree; `what` names the property in messages.
+    """
+
     def check(operation: Operation) -> None:
         operands, results = _operand_types(operation), _result_types(operation)
         if len(operands) != len(results):
@@ -384,6 +389,10 @@ def _error(user: Operation, number: int, value: Value) -> Diagnostic:
 
 
 def _place(user: Operation, definition: Operation) -> str:
+    """Return a text that says where `definition` is, as seen from `user`.
+
+    Such a text is `op in the same block`.
+    """
     here, there = user.parent, definition.parent
     if here is there:
         return "op in the same block"
