@@ -28,7 +28,7 @@ MOST_BUFFERS: Final = 32
 
 
 class UnknownError(Exception):
-    """Raised if it is not known what a called computation does with the memory of its operands."""
+    """Raised if it is not known which memory a called computation reads, writes or returns."""
 
 
 def union(memories: Iterable[Buffers]) -> Buffers:
@@ -79,7 +79,7 @@ def of_type(type_: Type, leaf: Callable[[Type], Buffers]) -> Memory:
 
 
 def of_leaves(type_: Type, leaves: Sequence[Buffers]) -> Memory:
-    """Return the memory of a value of this type from that of its leaves.
+    """Return the memory of a value of this type, in which leaf i of the type lies in `leaves[i]`.
 
     Raises:
         UnknownError: The type has another number of leaves.

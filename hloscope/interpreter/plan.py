@@ -157,7 +157,7 @@ class Plan:
         """Return the straight-line program of the plan; `None` if it is recursive or too long.
 
         Args:
-            owned: Leaves of the arguments that the program may overwrite.
+            owned: Numbers of the argument leaves (tuples flattened) that it may overwrite.
         """
         # Cached, as every run of the plan needs it.
         if owned not in self._straight:
@@ -298,7 +298,10 @@ class Plans:
         return known[computation]
 
     def reuse(self, plan: Plan) -> Reuse | None:
-        """Return what a plan does with memory; `None` if it has no straight-line program."""
+        """Return how a plan uses memory: what it may overwrite, and where its results lie.
+
+        `None` if it has no straight-line program.
+        """
 
         def inner(outer: Plan) -> list[Plan]:
             return inner_plans(outer.inlined) if outer.inlined else []

@@ -204,7 +204,10 @@ def inner_plans(inlined: Inlined) -> list[Plan]:
 
 
 class _Analysis:
-    """Follows the memory of a plan's values from row to row, in the order of evaluation."""
+    """Follows the memory of a plan's values through the rows of its straight-line program.
+
+    The rows are visited in the order of evaluation.
+    """
 
     def __init__(self, plan: Plan, inlined: Inlined, known: Mapping[Plan, Reuse | None]) -> None:
         self._plan: Final = plan
@@ -252,7 +255,7 @@ class _Analysis:
         return self._count - 1
 
     def memory(self, slot: int) -> Memory:
-        """Return the memory of the value in a slot."""
+        """Return the memory of the value in slot number `slot`."""
         return self._of.get(slot, ANYWHERE)
 
     def known(self, plan: Plan) -> Reuse:
@@ -274,7 +277,10 @@ class _Analysis:
         self._escaped.update(memory)
 
     def is_dead(self, memory: Buffers) -> bool:
-        """Is memory read by no later row, and by nothing outside the plan?"""
+        """Is none of the buffers `memory` read by a later row, or by anything outside the plan?
+
+        False if there are no buffers.
+        """
         return (
             bool(memory)
             and memory.isdisjoint(self._escaped)
@@ -486,7 +492,7 @@ class _Call:
 
 
 def is_fresh(ins: Instruction) -> bool:
-    """Does the value of an instruction lie in new memory, apart from all operands?"""
+    """Does the value of an instruction lie in new memory, not in that of another value?"""
     if isinstance(ins.op, Convert):
         # Real numbers of another type are always written anew.
         source, target = [_element(o.type) for o in (ins.operands[0], ins)]

@@ -93,7 +93,7 @@ class Row(NamedTuple):
             there are regions, what each of them may overwrite (`reuse.Grant`).
         second: Slot of the second operand; for `WRITING`, of the operand that may be overwritten.
         target: Slot of the value.
-        freed: Slots to clear, because no later row reads them.
+        freed: Slots to clear after it, because no later row reads them.
         entry: The entry from which the row was made.
     """
 
@@ -208,7 +208,7 @@ def straight(flat: Inlined, reuse: Reuse, owned: frozenset[int]) -> Straight:
     Args:
         flat: The plan with its calls inlined.
         reuse: What the plan does with memory.
-        owned: Leaves of the arguments that it may overwrite.
+        owned: Numbers of the argument leaves (tuples flattened) that it may overwrite.
     """
     freed: list[list[int]] = [[] for _ in flat.entries]
     for slot, number in flat.last.items():
@@ -481,10 +481,10 @@ def _result_getter(results: tuple[int, ...]) -> Callable[[list[Any]], Any]:
 
 
 def _row(entry: Entry, freed: tuple[int, ...], may_write: bool, grants: tuple[Grant, ...]) -> Row:
-    """Return the row of an entry, in the cheapest mode that fits.
+    """Return the kernel call of an entry as a row, in the cheapest mode that fits.
 
     Args:
-        entry: The entry.
+        entry: The entry, a step with its slots.
         freed: Slots that no later row reads.
         may_write: Whether the kernel may overwrite its first operand.
         grants: What each of the regions may overwrite.
@@ -553,6 +553,10 @@ def needed(computation: Computation, functions: Collection[str] = ()) -> frozens
 
 
 def _may_be_left_out(ins: Instruction, functions: Collection[str]) -> bool:
+    """May the instruction be left out if nothing reads its value?
+
+    `functions` are targets of custom calls that count as side effects.
+    """
     if isinstance(ins.op, CustomCall):
         target = ins.op.call_target_name
         fails = target.startswith(_ASSERTIONS) or target in functions

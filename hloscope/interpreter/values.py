@@ -127,7 +127,7 @@ at most 1,000 are allowed [max_bytes]
 
 
 def plain_value(value: Value) -> Value:
-    """Return the value with the memory beyond the run-time sizes of bounded arrays removed.
+    """Return a value in which arrays of bounded size have no memory beyond their sizes.
 
     >>> plain_value((TOKEN, ()))
     (token, ())
@@ -201,7 +201,7 @@ class Place(NamedTuple):
     path: tuple[int, ...] = ()
 
     def parts(self) -> list[Place]:
-        """Return the elements of a tuple as places.
+        """Return the elements of a tuple, each as a `Place` with its type and path.
 
         The list is empty if the value and the type have different numbers of elements.
         """

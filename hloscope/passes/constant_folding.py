@@ -231,9 +231,10 @@ class _Known:
 
 
 def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation], set[Instruction]]:
-    """Return the computations and instructions that results and effects of the folded program need.
+    """Return the computations and instructions that the folded program needs.
 
-    An instruction of known value becomes a constant, which needs no operands.
+    They are those on which results and effects depend. An instruction of known value becomes a
+    constant, which needs no operands. `roots` are the computations that no instruction calls.
     """
     computations = set(roots)
     needed: set[Instruction] = set()
@@ -270,7 +271,10 @@ def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation]
 
 
 def _stays_instruction(ins: Instruction, value: Value) -> bool:
-    """Does an instruction of known value stay? Tuples do, and in HLO broadcasts and `iota`."""
+    """Does an instruction stay, although its value is known? Tuples do; in HLO, broadcasts, too.
+
+    `iota` of HLO stays as well, as it is shorter than its value.
+    """
     is_short = isinstance(ins.op, BroadcastInDim | Iota) and not isinstance(ins, Node)
     return is_short or isinstance(value, tuple)
 

@@ -141,18 +141,19 @@ class GreedyDriver(Watcher):
     # ----------------------------------------------------------------------------------- watching
 
     def inserted(self, operation: Operation) -> None:
-        """Push a new operation and all operations in its regions."""
+        """Push a new operation, and all operations in its regions, on the work list."""
         for each in self.rewriter.walk(operation):
             self._push(each)
 
     def changed(self, operation: Operation) -> None:
-        """Push an operation whose operands, types or attributes changed."""
+        """Push an operation whose operands, types or attributes changed on the work list."""
         self._push(operation)
 
     def erased(self, operation: Operation) -> None:
-        """Push the producers of an erased operation's operands that have at most two users.
+        """Push producers of an erased operation's operands on the work list.
 
-        They may now have no user, or one, on which patterns depend.
+        They are those that have at most two users: they may now have no user, or one, on which
+        patterns depend.
         """
         for value in operation.operands:
             owner = value.owner
@@ -165,7 +166,7 @@ class GreedyDriver(Watcher):
             del self._constants[key]
 
     def _push(self, operation: Operation) -> None:
-        """Push an operation and the operations whose regions contain it, up to the scope."""
+        """Push an operation, and the operations around it up to the scope, on the work list."""
         chain: list[Operation] = []
         at: Operation | None = operation
         while at is not None and at is not self.scope:
@@ -181,7 +182,7 @@ class GreedyDriver(Watcher):
                     self._work.push(each)
 
     def _next(self) -> Operation | None:
-        """Pop the next operation; `None` if none is left.
+        """Pop the next operation from the work list; `None` if none is left.
 
         Operations of more than `_WIDE` operands come last.
         """

@@ -187,6 +187,7 @@ def _key(operation: Operation) -> Hashable | None:
 
 
 def _own_key(operation: Operation, numbers: dict[Value, int]) -> Hashable:
+    """Return a key of an operation without its regions; `numbers` replaces operands by numbers."""
     attributes = [*operation.properties.items(), *operation.attributes.items()]
     return (
         operation.name,

@@ -215,6 +215,11 @@ def step_of(name: str, options: str = "") -> Step:
 
 
 def _read(job: Pass, key: str, option: Option, text: str) -> Any:
+    """Return the value of option `key` of a pass, parsed from `text`.
+
+    Raises:
+        PipelineError: The text is not a value of the option.
+    """
     if isinstance(option.default, bool):
         if text not in _TRUTH:
             raise PipelineError(f"`{key}` of `{job.name}` is `{text}`, needs true or false")

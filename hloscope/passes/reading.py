@@ -224,6 +224,11 @@ class LimitedRewrites:
 
 
 def _within(rewrite: LimitedRewrite, limits: Limits) -> Rewrite:
+    """Return a rewrite that calls `rewrite` with `limits`.
+
+    It returns false if the new op would be invalid, which means that the program is.
+    """
+
     def pattern(rewriter: Rewriter, operation: Operation) -> bool:
         try:
             return rewrite(rewriter, operation, limits)

@@ -274,6 +274,7 @@ def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: 
 
 
 def _as_i64(rewriter: Rewriter, sizes: Value, type: TensorType, before: Operation) -> Value:
+    """Return the vector of sizes `sizes`, of type `type`, converted to `i64`."""
     if type.element == I64:
         return sizes
     name = "arith.index_cast" if type.element == INDEX else "stablehlo.convert"

@@ -409,6 +409,10 @@ def dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Lim
 
 
 def _constant_starts(values: Sequence[Value], rank: int) -> list[int] | None:
+    """Return the constant start indices, one per dimension; `None` if one is not constant.
+
+    `rank` is the number of dimensions.
+    """
     starts: list[int] = []
     for value in values:
         found = constant_integers(value)

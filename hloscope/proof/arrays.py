@@ -92,6 +92,8 @@ def _loaded(file: IO[bytes], name: str, left: int) -> dict[str, Array]:
 def _array(file: IO[bytes], name: str, most_bytes: int) -> Array:
     """Return the array in an open `.npy` file.
 
+    `name` is the file name in errors, `most_bytes` the limit of the array's bytes.
+
     Raises:
         InputError: Its sizes are not valid, it exceeds the limit, or the file ends too early.
     """
@@ -498,7 +500,9 @@ WHOLE: Final = Cut()
 
 
 def cuts_of(module: Module, entry: Computation, partitions: int) -> tuple[list[Cut | None], ...]:
-    """Return the divisions of the tensors of the parameters, and of those of the results.
+    """Return how the tensors of the parameters, and those of the results, are divided.
+
+    `entry` is the computation that runs on `partitions` partitions.
 
     Returns:
         Two lists, for parameters and results, with a division for each tensor; `None` if the

@@ -28,13 +28,15 @@ from hloscope.stablehlo import print_stablehlo
 
 
 class Violation(Struct, frozen=True, eq=False):
-    """An element that changes an output element, although its maps do not contain it.
+    """An element that changes an output element, although the output's maps do not contain it.
+
+    A source is an operand or captured value of the instruction, or a parameter of its computation.
 
     Attributes:
         instance: The test program.
         before: Values of the sources before the change, device by device.
         after: Values of the sources with one element changed.
-        place: Numbers of the output, of the source, and of the leaf of the source.
+        place: Numbers of the output, of the source, and of the tensor in the source.
         index: Index of the changed element.
         output: Index of the output element that changes.
         values: Text of the output element before and after.

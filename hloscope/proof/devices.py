@@ -119,13 +119,13 @@ class Devices:
     def reached(self, device: int, via: Sequence[Instruction], positions: Sequence[Ints]) -> Ints:
         """Return the devices at the end of routes through the groups of collectives.
 
-        -1 stands for no device: a group has no member at a position.
+        A route goes from a device to a member of its group, and from there to a member of the next
+        collective's group. -1 stands for no device: a group has no member at a position.
 
         Args:
             device: The device where the routes start.
-            via: The collectives on the route, in order.
-            positions: For each collective an array of positions, in the group of the device reached
-                so far.
+            via: The collectives on the routes, in order.
+            positions: For each collective, the position in the group that each route goes to.
         """
         at = np.full(np.broadcast_shapes((1,), *[np.shape(p) for p in positions]), device)
         for ins, position in zip(via, positions, strict=True):
@@ -298,9 +298,9 @@ def known_groups(ins: Instruction) -> Groups:
 
 
 def _largest(rows: Iterable[Dims]) -> int:
-    """Return 1 more than the largest number in all rows: that many devices are needed.
+    """Return 1 more than the largest device number in all groups: that many devices are needed.
 
-    A row is one group of a collective.
+    `rows` are the groups of a collective.
     """
     return 1 + max([n for row in rows for n in row], default=-1)
 

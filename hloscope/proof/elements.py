@@ -57,7 +57,10 @@ PAIRS: Final = 1 << 21
 
 
 class Leaf(Struct, frozen=True, eq=False):
-    """One tensor of a source on one device, with the numbers of its elements among all columns.
+    """One tensor of a source on one device, with the columns of its elements.
+
+    A source is an operand, captured value or parameter. All source elements are numbered; the
+    number of one is its column.
 
     Attributes:
         device: Number of the device.
@@ -79,7 +82,7 @@ class Leaf(Struct, frozen=True, eq=False):
 
     @property
     def end(self) -> int:
-        """Number of the last element, plus 1."""
+        """Column after that of the last element."""
         return self.first + prod(self.shape)
 
 
@@ -122,7 +125,7 @@ class Elements:
 
     @property
     def rows(self) -> int:
-        """Number of rows of all outputs on all devices."""
+        """Number of rows: output elements, of all outputs on all devices, that are compared."""
         return self.starts[-1]
 
     def has(self, source: int, leaf: int) -> bool:
@@ -130,7 +133,7 @@ class Elements:
         return (source, leaf) in self._by_tensor
 
     def rows_of(self, output: int) -> Ints:
-        """Return the rows of an output, on all devices. Shape `[n]`."""
+        """Return the rows (output elements) of an output, on all devices. Shape `[n]`."""
         numbers = range(output, len(self.shapes), self.outputs)
         return np.concatenate([np.arange(self.starts[k], self.starts[k + 1]) for k in numbers])
 
@@ -139,27 +142,36 @@ class Elements:
         return self._by_tensor[source, leaf]
 
     def columns_of(self, source: int, leaf: int) -> Ints:
-        """Return the columns of tensor number `leaf` of a source, on all devices. Shape `[n]`."""
+        """Return the columns of tensor number `leaf` of a source, on all devices. Shape `[n]`.
+
+        A column is the number of one source element.
+        """
         return np.concatenate([np.arange(x.first, x.end) for x in self.leaves_of(source, leaf)])
 
     def leaf_at(self, column: int) -> Leaf:
-        """Return the leaf to which a column belongs."""
+        """Return the tensor of a source to which a source element, given by column, belongs."""
         return self.leaves[bisect_right(self.leaves, column, key=lambda x: x.end)]
 
     def element(self, row: int) -> tuple[int, tuple[int, ...]]:
-        """Return the output of a row, numbered across devices, and the index of its element."""
+        """Return the output of an output element, given by row, and the element's index.
+
+        Outputs are numbered across devices.
+        """
         number = bisect_right(self.starts, row) - 1
         at = int(self.chosen[number][row - self.starts[number]])
         return number, unflat(at, self.shapes[number])
 
     def output_of(self, row: int) -> int:
-        """Return the number of the output to which a row belongs; it is the same on all devices."""
+        """Return the number of the output to which an output element, given by row, belongs.
+
+        It is the same on all devices.
+        """
         return (bisect_right(self.starts, row) - 1) % self.outputs
 
     def moved(self, before: Sequence[Any], after: Sequence[Any]) -> Bools:
-        """Return whether each row differs between two runs. Shape `[rows]`.
+        """Return whether each output element differs between two runs. Shape `[rows]`.
 
-        `before` and `after` are the output arrays of the runs.
+        `before` and `after` are the output arrays of the runs, device by device.
         """
         parts = [
             spread(_within(moved(a, b), shape), shape)[chosen]
@@ -170,7 +182,10 @@ class Elements:
 
 
 def _leaves(instance: Instance) -> list[Leaf]:
-    """Return all leaves of the sources, device by device, with columns numbered in that order."""
+    """Return all tensors of the sources, device by device; their elements are numbered in order.
+
+    The number of an element is its column.
+    """
     found: list[Leaf] = []
     count = len(instance.sources)
     for device in range(instance.devices.count):
@@ -184,7 +199,7 @@ def _leaves(instance: Instance) -> list[Leaf]:
 
 
 def _within(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """Return the part of an array of flags that is inside `shape`."""
+    """Return the part of an array of flags at indices inside `shape`."""
     return flags[tuple([slice(0, n) for n in shape])]
 
 
@@ -199,12 +214,12 @@ def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
 
 
 def unflat(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of an element, given its row-major position in a tensor of shape `shape`."""
+    """Return the index of an element of a tensor; `at` is its row-major position."""
     return tuple([int(i) for i in unravel(np.int64(at), shape)])
 
 
 def nothing(rows: int, columns: int) -> Bools:
-    """Return a table in which no row depends on any column. Shape `[rows, columns]`."""
+    """Return a table of false: no row depends on any column. Shape `[rows, columns]`."""
     return np.zeros((rows, columns), np.bool_)
 
 
@@ -222,7 +237,7 @@ Without an entry the output depends on no element of the leaf.
 
 
 class Touched:
-    """The pairs of rows and columns that maps claim, given the values of a run.
+    """The pairs of an output and a source element that maps claim, given the values of a run.
 
     Attributes:
         claims: The maps.
@@ -242,9 +257,9 @@ class Touched:
         self._fixed: dict[Place, Bools | bool] = {}
 
     def relation(self, base: Base) -> Bools:
-        """Return whether each row depends on each column, by the maps. Shape `[rows, columns]`.
+        """Return whether each output element depends on each source element, by the maps.
 
-        `base` is the run whose values the maps may read.
+        The shape is `[rows, columns]`. `base` is the run whose values the maps may read.
 
         Raises:
             UndecidedError: A map cannot be evaluated.
@@ -275,13 +290,14 @@ class Touched:
         return self._fixed[place]
 
     def part(self, base: Base, place: Place, accesses: Accesses, inverse: bool) -> Bools | bool:
-        """Return whether each row of an output depends on each column of a leaf, by maps.
+        """Return whether each element of an output depends on each element of a source's tensor.
 
-        `True` stands for all pairs, if a map is unknown.
+        The table has shape `[rows of the output, columns of the tensor]`. `True` stands for all
+        pairs, if a map is unknown.
 
         Args:
             base: The run whose values the maps may read.
-            place: Numbers of the output, the source and its leaf.
+            place: Numbers of the output, the source and its tensor.
             accesses: The maps.
             inverse: Whether they lead from the source to the output.
 

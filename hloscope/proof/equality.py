@@ -279,7 +279,7 @@ class _Comparison:
     def _difference(self, pair: Pair) -> Unlike | None:
         """Return how two values differ; `None` if they surely read the same parameter elements.
 
-        A difference for which no index is known is `Unlike(pair)`.
+        If no index that shows the difference is known, it is `Unlike(pair)` without an example.
         """
         outputs = [self.analysis.tensor_of(value.type, leaf) for value, leaf in pair]
         if self._allowance.is_spent or outputs[0] is None or outputs[1] is None:
@@ -551,9 +551,9 @@ class Numbering:
         )
 
     def _operands_of_element(self, ins: Instruction, index: int) -> tuple[Instruction, ...] | None:
-        """Return the operands on which element `index` of a called tuple depends.
+        """Return the operands of a call on which element `index` of the returned tuple depends.
 
-        `None` if the instruction does not call such a computation, or the operands are not known.
+        `None` if the instruction is no such call, or the operands are not known.
         """
         if not isinstance(ins.op, CALLING) or len(ins.calls) != 1 or captured(ins):
             return None

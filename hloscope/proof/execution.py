@@ -103,7 +103,10 @@ class Execution:
         return found
 
     def inverse(self, place: Place) -> Accesses:
-        """Return the test program's maps from a source to an output; `place` names both."""
+        """Return the test program's maps that lead from a source's tensor to an output.
+
+        `place` has the numbers of the output, the source and its tensor.
+        """
         if place not in self._inverse:
             _, source, leaf = place
             ins = self.instance.ins
@@ -231,8 +234,8 @@ class Run(Struct, frozen=True, eq=False):
     Attributes:
         base: The base run, without the changes.
         values: Values of the sources.
-        changed: Flags of the changed columns. Shape `[columns]`.
-        moved: Flags of the rows that differ from the base run. Shape `[rows]`.
+        changed: Flags of the changed source elements. Shape `[columns]`.
+        moved: Flags of the output elements that differ from the base run. Shape `[rows]`.
     """
 
     base: Base
@@ -243,24 +246,28 @@ class Run(Struct, frozen=True, eq=False):
     def alone(self, touched: Bools) -> tuple[Ints, Ints]:
         """Return the rows that differ and depend on exactly one changed column, and that column.
 
-        `touched` says whether each row depends on each changed column; shape `[rows, changed]`.
+        A row is an output element, a column a source element. `touched` says whether each row
+        depends on each changed column; shape `[rows, changed]`.
         """
         rows = np.flatnonzero(self.moved & (touched.sum(axis=1) == 1))
         return rows, np.flatnonzero(self.changed)[touched[rows].argmax(axis=1)]
 
     def unexplained(self, touched: Bools) -> list[tuple[Run, int]]:
-        """Return the rows that differ but depend on no changed column, each with this run.
+        """Return the output elements that differ but depend on no changed element, with this run.
 
-        Such a row shows that the maps are wrong. `touched` is as in `alone`.
+        Such an element shows that the maps are wrong. `touched` says whether each output element
+        (row) depends on each changed one; shape `[rows, changed]`.
         """
         return [(self, int(r)) for r in np.flatnonzero(self.moved & ~touched.any(axis=1))]
 
 
 class _Query(Struct, frozen=True, eq=False):
-    """A query about the maps from one output to one leaf of a source.
+    """A query about the maps from one output to one tensor of a source.
 
-    `place` has the numbers of these. `accesses` are the maps to check; `None` stands for those of
-    the test program. With `inverse`, they lead from the source to the output.
+    Attributes:
+        place: Numbers of the output, the source and its tensor.
+        accesses: The maps to check; `None` stands for those of the test program.
+        inverse: Whether the maps lead from the source to the output.
     """
 
     place: Place
@@ -277,7 +284,7 @@ class Evidence:
         seed: Seed of all random values.
         elements: Numbering of the elements of sources and outputs.
         runs: Runs with changed elements.
-        copies: Base runs on distinct numbers, each with the column of which each row is a copy, or
+        copies: Base runs on distinct numbers, each with the column that each row is a copy of, or
             -1.
         failures: Texts that say why some runs were not possible.
         undecided: Text that says why the maps cannot be evaluated; empty if they can.
@@ -345,10 +352,10 @@ class Evidence:
             self.failures.append("all that is read moves everything")
 
     def _claimed_relation(self, base: Base) -> Bools:
-        """Return whether each row depends on each column, by the maps with the values of a run.
+        """Return whether each output element depends on each source element, by the maps.
 
         The result has shape `[rows, columns]`. All entries are true if the maps cannot be
-        evaluated.
+        evaluated. `base` is the run whose values the maps may read.
         """
         try:
             return self._touched.relation(base)
@@ -383,7 +390,7 @@ class Evidence:
         return run
 
     def _note(self, run: Run) -> None:
-        """Record the dependences that a run shows, and the rows it changes against the maps."""
+        """Record the dependences that a run shows, and the outputs it changes against the maps."""
         try:
             relation = self._touched.relation(run.base)
         except (UndecidedError, TimeOverError):
@@ -451,9 +458,10 @@ class Evidence:
         return int((seen & first).sum()), int(first.sum()), violation
 
     def is_suspect(self, place: Place) -> bool:
-        """Did a run show a dependence of an output on a leaf that the test program's maps may lack?
+        """Did a run show that an output depends on a tensor which its maps may lack?
 
-        `place` has the numbers of the output, the source and its leaf.
+        `place` has the numbers of the output, the source and its tensor; the maps are those of the
+        test program.
         """
         output = place[0]
         elements = self.elements
@@ -504,11 +512,18 @@ class Evidence:
         return None
 
     def _queried_relations(self, query: _Query, block: Any) -> dict[int, Bools] | None:
-        """Return the relation of each base run, with the pairs of the queried maps.
+        """Return which output elements depend on which source elements, by the queried maps.
 
-        A relation is a table of flags `[rows, columns]`; keys are the `id`s of base runs. `block`
-        are the rows of the queried output and the columns of the queried leaf; the rest is as by
-        the test program's maps. `None` if no relation changes.
+        Only one block of each table is by the queried maps; the rest is by the test program's maps.
+
+        Args:
+            query: The maps.
+            block: Rows of the queried output and columns of the queried tensor, as a numpy index.
+
+        Returns:
+            A table of flags `[rows, columns]` for each base run, by its `id`; `None` if the queried
+            maps
+            change no table.
         """
         accesses = query.accesses or ()
         if not query.inverse and accesses == self.claims.get(query.place, ()):
@@ -538,14 +553,16 @@ class Evidence:
     def _reevaluated(
         self, relations: Mapping[int, Bools], block: Any
     ) -> tuple[Bools, Bools, list[tuple[Run, int]]]:
-        """Evaluate all runs with other relations than those of the test program's maps.
-
-        Return the part of the first base run's relation in `block`, the observed pairs in `block`,
-        and the wrong changes: runs with the row that no changed column explains.
+        """Evaluate all runs with other tables of dependences than those of the test program's maps.
 
         Args:
-            relations: The relation of each base run, by `id`.
-            block: Rows of the queried output, and columns of the queried leaf.
+            relations: Whether each row depends on each column, for each base run by `id`.
+            block: Rows of the queried output and columns of the queried tensor, as a numpy index.
+
+        Returns:
+            The first base run's table in `block`; the observed pairs in `block`; and the wrong
+            changes:
+            runs, each with a row that no changed column explains.
         """
         first = relations[id(self.runs[0].base)][block]
         found = nothing(self.elements.rows, self.elements.size)
@@ -644,7 +661,10 @@ class Evidence:
         return bool(part[np.searchsorted(rows, row), np.searchsorted(columns, column)])
 
     def _partly_changed(self, run: Run, columns: Ints) -> tuple[Value, ...]:
-        """Return the sources' values of the base run, with the run's new values in some columns."""
+        """Return the sources' values of the base run, with new values of `run` in some elements.
+
+        `columns` are the numbers of these source elements.
+        """
         return partly_changed(self.elements, run.base, run.values, columns)
 
 

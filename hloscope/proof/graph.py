@@ -66,7 +66,10 @@ class WalkTooLongError(UndecidedError):
 
 
 class Follower(Protocol[T]):
-    """Represents the elements that a traversal has reached, as states of type `T`."""
+    """Represents the elements that a traversal has reached, as states of type `T`.
+
+    A state is a set of elements of one tensor.
+    """
 
     def through(self, reached: T, access: Access, names: Names) -> T | None:
         """Return the elements that an access leads to from the elements `reached`.
@@ -82,7 +85,7 @@ class Follower(Protocol[T]):
         """Return a key of a state; equal keys mean equal elements."""
 
     def weight(self, reached: T) -> int | None:
-        """Return the memory of a state, in numbers of 8 bytes.
+        """Return the memory that a state takes, in units of 8 bytes.
 
         `None` if the state must not be stored for other traversals.
         """
@@ -188,7 +191,10 @@ class Steps:
         return flows
 
     def reads_values(self, computation: Computation) -> bool:
-        """May a map in the computation or its callees read values at run time, or be unbounded?"""
+        """May a map in the computation or its callees read values at run time, or be unbounded?
+
+        Such maps have runtime variables, or range variables without an upper bound.
+        """
         known = self._has_runtime
         stack = [computation] if computation not in known else []
         while stack:
@@ -254,7 +260,7 @@ class Steps:
 
 
 class Walker(Generic[T]):
-    """Traverses a program towards the producers, with one follower.
+    """Traverses a program towards the producers; a `Follower` represents the elements reached.
 
     Calls of one computation with equal elements share a result.
     """
@@ -273,9 +279,16 @@ class Walker(Generic[T]):
         self._captured = once_for_each(captured)  # asked for each of up to 2,048 branches
 
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
-        """Return the operand elements that elements `start` of an instruction's leaf depend on.
+        """Return the operand elements on which elements of an instruction's leaf depend.
 
-        Keys are the numbers of operand and leaf; captured values are numbered after the operands.
+        Args:
+            ins: The instruction.
+            leaf: Number of the leaf.
+            start: Elements of the leaf, as a state of the follower.
+
+        Returns:
+            The elements, by the numbers of operand and leaf; captured values are numbered after the
+            operands.
 
         Raises:
             UndecidedError: The follower cannot represent the elements, or the traversal takes too
@@ -307,9 +320,16 @@ class Walker(Generic[T]):
     def parameters(
         self, ins: Instruction, leaf: int, start: T, computation: Computation
     ) -> dict[tuple[int, int], Reached[T]]:
-        """Return the parameter elements that elements `start` of an instruction's leaf depend on.
+        """Return the parameter elements on which elements of an instruction's leaf depend.
 
-        Keys are the numbers of the parameter of `computation`, and of its leaf.
+        Args:
+            ins: The instruction.
+            leaf: Number of the leaf.
+            start: Elements of the leaf, as a state of the follower.
+            computation: The computation whose parameters are reached.
+
+        Returns:
+            The elements, by the numbers of the parameter and of its leaf.
         """
         ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), OWN_NAMES))
         return {
@@ -321,7 +341,7 @@ class Walker(Generic[T]):
     def _ended(self, walk: Walk[T]) -> Ends[T]:
         """Run a traversal, and all traversals that it yields, on an explicit stack.
 
-        Return the ends of the traversal.
+        Return the ends of the traversal: the elements reached in parameters and captured values.
         """
         stack = [walk]
         ends: Ends[T] = {}

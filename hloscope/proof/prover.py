@@ -555,8 +555,8 @@ def _check_of(
 
 
 def _joined_reasons(by_isl: str, at_points: str) -> str:
-    """Return a text of both reasons: why isl did not decide, and why single elements did not.
+    """Return a text of both reasons; equal reasons are given once.
 
-    Equal reasons are given once.
+    `by_isl` is why isl did not decide, `at_points` why single elements did not.
     """
     return by_isl if by_isl == at_points else f"{by_isl}; at single elements: {at_points}"

@@ -190,7 +190,8 @@ class Reference:
     ) -> ReferenceRelations | UndecidedError:
         """Return the reference relations at `count` elements of an output, or the error.
 
-        `rows` is the limit of the elements in one state.
+        `shape` is that of the output, `rows` the limit of the elements in one state of the
+        traversal.
         """
         values = Values(self.seed)
         follower = ElementFollower(values, rows)
@@ -205,14 +206,14 @@ class Reference:
 
 
 class ReachabilityFollower:
-    """A follower of traversals whose state is only that something is reached."""
+    """A follower of traversals that records only that something is reached, not which elements."""
 
     def through(self, reached: bool, access: Access, names: Names) -> bool | None:
         """Return true if the access may read something; `None` if its map is empty or unknown."""
         return None if access.map is None or access.map.is_known_empty else True
 
     def join(self, one: bool, other: bool) -> bool:
-        """Return true, the only state."""
+        """Return true, the only state of a traversal by reachability."""
         return True
 
     def key(self, reached: bool) -> bool:
@@ -595,10 +596,10 @@ def _moved(place: IndexingMap | None, points: Ints) -> Ints:
 
 
 def _moved_rows(place: IndexingMap | None, rows: Ints) -> Ints:
-    """Return rows in which indices in another order replace the logical ones.
+    """Return the elements of a state with indices in another order in place of the logical ones.
 
-    `place` is the map that `placing` returns; without it the rows are unchanged. The columns after
-    the index, positions in groups, are unchanged.
+    Each row of `rows` has the number of a start point, the index, and positions in groups; only the
+    index changes. `place` is the map that `placing` returns; without it nothing changes.
     """
     if place is None:
         return rows

@@ -132,7 +132,7 @@ class IslFollower:
         return {tuple([via[k] for k in kept]): relation.coalesce()}
 
     def join(self, one: Relations, other: Relations) -> Relations:
-        """Return the union of two states."""
+        """Return the union of two states, route by route."""
         found = dict(one)
         for steps, relation in other.items():
             known = found.get(steps)
@@ -164,7 +164,11 @@ class IslFollower:
         return relation
 
     def union(self, accesses: Sequence[Access]) -> Relations:
-        """Return the union of the relations of accesses, by route."""
+        """Return the union of the isl relations of accesses, by route.
+
+        The route of an access is the list of collectives in whose groups its last results are
+        positions.
+        """
         found: Relations = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
@@ -261,7 +265,7 @@ class ElementFollower:
         self._limit = limit
 
     def start(self, points: Ints) -> Rows:
-        """Return the state of start points, an array of indices of shape `[n, rank]`."""
+        """Return the state of a traversal that starts at indices `points`, of shape `[n, rank]`."""
         numbers = np.arange(len(points), dtype=np.int64)[:, None]
         return {(): np.concatenate([numbers, points], axis=1)}
 
@@ -292,7 +296,7 @@ class ElementFollower:
         return found or None
 
     def join(self, one: Rows, other: Rows) -> Rows:
-        """Return the union of two states."""
+        """Return the union of the elements of two states, route by route."""
         found = dict(one)
         for steps, rows in other.items():
             known = found.get(steps)
@@ -406,7 +410,10 @@ class ElementFollower:
 
 
 def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
-    """Return a row of `one` that `other` does not have, as integers; `None` if there is none."""
+    """Return an element of `one` that `other` does not have, as integers; `None` if there is none.
+
+    The integers are the number of the start point, the index, and positions in groups.
+    """
     for steps, rows in one.items():
         others = other.get(steps)
         if others is None:

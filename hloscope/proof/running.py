@@ -307,9 +307,10 @@ class Runner:
         return [values[k * count : (k + 1) * count] for k in range(self._devices.count)]
 
     def outputs(self, values: Sequence[Value], seen: Sequence[RecordedValues] = ()) -> list[Any]:
-        """Run, and return the arrays of the outputs, device by device and leaf by leaf.
+        """Run on the values `values` of the sources, and return the arrays of the outputs.
 
-        `seen` records the values of each device, if given.
+        They are in order of devices, then tensors of the result. `seen` records the values of all
+        instructions, for each device.
 
         Raises:
             NotExecutableError: An output does not have its declared type.
@@ -456,9 +457,9 @@ def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
 
 
 def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """Return flags as the first part of an array of shape `shape`, flattened in row-major order.
+    """Return the elements of `flags` as the start of an array of shape `shape`, flattened.
 
-    All other flags are false.
+    The order is row-major. All other flags are false.
     """
     if flags.shape == shape:
         return flags.reshape(-1)

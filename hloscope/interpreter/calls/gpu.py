@@ -351,7 +351,7 @@ def _gesvdj(op: CustomCall, at: Site) -> Kernel:
 
 @implements("cu_lu_pivots_to_permutation")
 def _permutation(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel for the order of rows after a sequence of exchanges.
+    """Return a kernel for the permutation that a sequence of row exchanges makes.
 
     Exchange i swaps row i with row `pivots[i]`, counted from 0.
     """

@@ -228,6 +228,10 @@ def _residual(x: Any, y: Any) -> Any:
 
 
 def _refined(y: Any, missed: Function) -> Any:
+    """Return `x` with `erf(x) = y`, for `y >= 0`: an estimate and two steps of Halley's method.
+
+    `missed` returns `erf(x) - y` for `x` and `y`.
+    """
     logarithm = np.log1p(-y * y)
     half = 2 / (np.pi * 0.147) + logarithm / 2
     x = np.sqrt(np.sqrt(half * half - logarithm / 0.147) - half)

@@ -228,9 +228,10 @@ def _without(dims: DotDimensions, axis: int) -> DotDimensions:
 
 
 def _mask(op: RaggedDot, lhs: Array, start: Array, end: Array) -> Array:
-    """Return the mask of the elements of `lhs` from row `start` to before row `end`: one group.
+    """Return the mask of the elements of `lhs` that belong to one group.
 
-    `start` and `end` may differ along the dimensions before the ragged one.
+    They lie from index `start` to before index `end` along the ragged dimension. Both may differ
+    along the dimensions before that one.
     """
     dims = op.dimensions
     (ragged,) = op.lhs_ragged

@@ -167,7 +167,7 @@ class Bounded(np.ndarray[Any, Any]):
     memory: Array | None = None
 
     def __array_finalize__(self, source: Any) -> None:
-        """Forget the memory if numpy derives an array from another: its layout differs."""
+        """Set `memory` to `None` if numpy derives an array from another: its layout differs."""
         self.memory = None
 
 

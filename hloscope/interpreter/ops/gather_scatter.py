@@ -310,6 +310,8 @@ _COMMUTATIVE: Final[dict[str, Any]] = {
 class Targets(NamedTuple):
     """The rows of an array that updates are written to.
 
+    The array is a matrix of rows: trailing dimensions that windows cover completely form a row.
+
     Attributes:
         shape: Number of rows of the array, and number of elements of a row.
         rows: Index of the row of each applied update, in the order of the updates.
@@ -409,10 +411,10 @@ def _most_often(rows: Array, count: int) -> int:
 
 
 def _rounds(rows: Array) -> list[Array]:
-    """Split updates into rounds, in each of which all rows differ.
+    """Split updates into rounds, in each of which all updates are for different rows.
 
-    Return the indices of the updates in each round. The first round has the first update of every
-    row, the second round every second one, and so on.
+    `rows` has the row of each update. Return the indices of the updates in each round. The first
+    round has the first update of every row, the second round every second one, and so on.
 
     >>> [part.tolist() for part in _rounds(np.array([5, 2, 5, 5, 2]))]
     [[0, 1], [2, 4], [3]]

@@ -182,7 +182,7 @@ _CALLED: Final[dict[str, Callable[..., int]]] = {
 
 
 def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
-    """Return the value of an expression of dimension variables, given the value of each.
+    """Return the value of an expression of dimension variables; `sizes` has their values.
 
     Raises:
         DimensionError: The text is not an expression, or a variable has no size.
@@ -235,6 +235,8 @@ def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
 
 def argument_types(tree: Operation, sizes: Mapping[str, int]) -> list[Type]:
     """Return the argument types of a program for given values of its dimension variables.
+
+    `sizes` has the value of each variable by name.
 
     Raises:
         DimensionError: A variable does not exist or has no value, a value is negative, or a size
@@ -389,6 +391,10 @@ def _is_scalar(value: Value, elements: Sequence[object]) -> bool:
 
 
 def _wrong_specifier(message: str, count: int) -> str:
+    """Return an error about a number in braces that is not below `count`; else empty.
+
+    `message` is the message template of an assertion.
+    """
     for found in _INDEX.finditer(message):
         text = found[1]
         if re.fullmatch(r"[-+]?\d+", text) and not 0 <= int(text[:20]) < count:
@@ -531,6 +537,11 @@ def formatted(template: str, numbers: Sequence[int]) -> str:
 
 
 def _padded(text: str, where: str, width: str | None) -> str:
+    """Return a text filled to `width` characters, as LLVM's `formatv` does.
+
+    `where` is the alignment `-` (left), `=` (centre) or `+`, after a fill character if there is
+    one.
+    """
     size = min(int(width[:9]), _MOST_WIDTH) if width else 0
     fill, alignment = (where[0], where[1]) if len(where) == 2 else (" ", where)
     missing = max(size - len(text), 0)

@@ -398,7 +398,10 @@ def _random_sizes(op: Operation) -> Dims | None:
 
 @REFINE.on(_CALL)
 def refine_random(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine a dynamic random-number call to the sizes of its state and in its shape operand."""
+    """Refine the results of a dynamic random-number call: the new state, and the bits.
+
+    Their sizes are those of the old state, and those in the shape operand.
+    """
     sizes = _random_sizes(op)
     if sizes is None:
         return False
@@ -423,7 +426,7 @@ def _top_k(op: Operation) -> int | None:
 
 @REFINE.on(_CALL)
 def refine_top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine a dynamic top-k call to the operand's sizes, with `k` in place of the last one."""
+    """Refine a dynamic top-k call to the operand's sizes, with `k` in place of the last size."""
     k = _top_k(op)
     if k is None or not isinstance(op.operands[0].type, TensorType):
         return False

@@ -207,6 +207,7 @@ def refine_shapes(rewriter: Rewriter, op: Operation, shapes: Sequence[Sizes]) ->
 
 
 def _with_sizes(type: Type, sizes: Sizes) -> Type | None:
+    """Return the type with the sizes `sizes`; `None` if they contradict it or it has bounds."""
     given = tuple([None if size == _NO_SIZE else size for size in sizes])
     if any(size is not None and size < 0 for size in given):
         return None

@@ -405,6 +405,7 @@ def fold_iota(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
 def _fold_movement(
     rewriter: Rewriter, operation: Operation, type: TensorType, limits: Limits
 ) -> bool:
+    """Fold an op that only moves elements, of one constant, to a constant of type `type`."""
     given = constants(operation, limits)
     if given is None or len(given) != 1 or given[0].type.element != type.element:
         return False
@@ -446,7 +447,7 @@ def computed(
         operation: The operation, without regions.
         given: Values of its operands.
         type: Type of its result.
-        limits: Budget, from which the bytes read and written are spent.
+        limits: Budget, from which the bytes read and written are subtracted.
     """
     # The bytes are spent before any array is made.
     if not limits.spend(work_of(type) + sum(work_of(known.type) for known in given)):

@@ -138,6 +138,7 @@ def _carries(op: Operation, block: Block) -> int:
 
 
 def _block(types: Sequence[object]) -> Block:
+    """Return an empty block with arguments of these types."""
     arguments = tuple([Value(type, None, k) for k, type in enumerate(types)])  # type: ignore[arg-type]
     block = Block(arguments)
     for argument in arguments:
@@ -166,6 +167,7 @@ def _zeros(rewriter: Rewriter, decoded: _Scan, type: TensorType) -> Value:
 
 
 def _condition(rewriter: Rewriter, block: Block, count: Value) -> None:
+    """Add to `block` the condition of a loop: its first argument, the step, is below `count`."""
     properties = {"comparison_direction": EnumAttr("stablehlo", "comparison_direction", "LT")}
     end = rewriter.create("stablehlo.return", (), into=block, types=())
     less = rewriter.create(

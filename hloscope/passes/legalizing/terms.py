@@ -186,7 +186,7 @@ def literal(value: Number, element: ElementType, bits: int | None = None) -> Den
 
 
 class Site(NamedTuple):
-    """Where an expansion inserts ops, and the function with which it creates constants."""
+    """Insertion point of an expansion's ops, and the function that creates its constants."""
 
     rewriter: Rewriter
     before: Operation

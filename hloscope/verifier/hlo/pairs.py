@@ -288,6 +288,15 @@ def _check_pairs(
 def _members(
     ins: Instruction, members: list[int], devices: int | None, rule: str, what: str
 ) -> Iterator[Diagnostic]:
+    """Yield an error if a device is listed twice or does not exist.
+
+    Args:
+        ins: The collective.
+        members: The listed devices.
+        devices: Number of devices; `None` if unknown.
+        rule: Violated constraint.
+        what: What the devices are, for the message.
+    """
     twice = [m for m, n in Counter(members).items() if n > 1]
     if twice:
         yield Diagnostic(f"device {twice[0]} is among the {what} twice", ins.span, rule)

@@ -425,6 +425,7 @@ def in_precision_of_body(ins: Instruction) -> tuple[Type, ...]:
 
 
 def _in_precision(type_: Type, parameter: Type) -> Type:
+    """Return a float type with the float element type of `parameter`; other types unchanged."""
     if not isinstance(type_, TensorType) or not isinstance(parameter, TensorType):
         return type_
     is_float = type_.element.kind == parameter.element.kind == "float"

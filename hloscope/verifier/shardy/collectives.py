@@ -110,6 +110,7 @@ def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Ax
 
 
 def _expect(expected: Axes, found: Axes, dimension: int) -> None:
+    """Check that the axes `found`, of a dimension of the result, are the expected ones."""
     if expected != found:
         shown = ", ".join(map(str, expected))
         raise VerifyError(
@@ -134,6 +135,8 @@ def _per_dimension(axes: StructAttr, result: Sharding, grid: Grid) -> list[Axes]
 
 
 def _check_gather(word: str) -> Callable[[StructAttr, Sharding, Sharding, Grid], None]:
+    """Return the check of a collective that gathers along dimensions; `word` names it in errors."""
+
     def check(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
         each = _per_dimension(axes, result, grid)
         parts = zip(dividing_axes(operand, grid), each, dividing_axes(result, grid), strict=True)

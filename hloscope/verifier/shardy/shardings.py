@@ -159,9 +159,9 @@ def sharding_of(attribute: StructAttr) -> Sharding | None:
 
 
 def shardings_of(attribute: StructAttr) -> list[Sharding | None]:
-    """Return the shardings in `#sdy.sharding_per_value<[…]>`.
+    """Return the shardings in `#sdy.sharding_per_value<[…]>`, one for each value.
 
-    `None` in place of an unsupported one.
+    `None` is in place of a sharding of which a part is not supported.
     """
     return [sharding_of(part) for part in _listed(attribute.get("shardings"))]
 

@@ -125,6 +125,8 @@ def _order(layout: Attribute, most: int) -> list[int]:
 
 
 class _Alias(NamedTuple):
+    """One alias: tuple indices in the result, the operand's number, and tuple indices in that."""
+
     output: Dims
     operand: int
     part: Dims
@@ -175,6 +177,7 @@ def _check_aliases(operation: Operation, aliases: Sequence[_Alias]) -> None:
 
 
 def _part(operation: Operation, type_: Type, indices: Dims, what: str) -> Type:
+    """Return the part of a type at tuple indices of an alias; `what` names the value in errors."""
     for i in indices:
         if not isinstance(type_, TupleType) or not 0 <= i < len(type_.elements):
             raise refuse(

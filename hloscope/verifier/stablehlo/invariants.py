@@ -439,6 +439,8 @@ def _alternative(part: str) -> Predicate:
 
 
 def _tuple_of(leaf: Predicate) -> Predicate:
+    """Return the predicate of tuples, nested at will, whose leaves satisfy `leaf`."""
+
     def parts(t: Type) -> tuple[Type, ...]:
         return t.elements if isinstance(t, TupleType) else ()
 
@@ -458,6 +460,7 @@ def type_fits(constraint: str, type_: Type) -> bool:
 
 
 def _integer(attribute: Attribute, name: str, least: int | None = None) -> bool:
+    """Is the attribute an integer of the type `name`, of at least `least` if that is given?"""
     return (
         isinstance(attribute, IntegerAttr)
         and isinstance(attribute.type, ElementType)
@@ -467,6 +470,7 @@ def _integer(attribute: Attribute, name: str, least: int | None = None) -> bool:
 
 
 def _dense(attribute: Attribute, element: str | None, rank: int | None = None) -> bool:
+    """Is the attribute a dense literal of this element type and rank? `None` allows any."""
     if isinstance(attribute, VerbatimAttr):
         return element is None and attribute.text.startswith(("dense_resource<", "sparse<"))
     return (
