@@ -120,8 +120,7 @@ class Process:
             ins: The instruction.
             values: Operands of this process.
             combine: Called once, with the values of all members in the order of the group. All
-                members
-                get its result.
+                members get its result.
 
         Raises:
             EvaluationError: Members bring different ops, or values of different shapes.

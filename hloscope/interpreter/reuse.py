@@ -187,8 +187,7 @@ def reuse(plan: Plan, inlined: Inlined, known: Mapping[Plan, Reuse | None]) -> R
         plan: The plan.
         inlined: The plan with its calls inlined.
         known: What the plans of its loops and branches do with memory. That of a plan that is
-            missing,
-            or `None`, is unknown.
+            missing, or `None`, is unknown.
     """
     return _Analysis(plan, inlined, known).run()
 

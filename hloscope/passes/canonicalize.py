@@ -425,7 +425,7 @@ def _merge_region(rewriter: Rewriter, region: Region) -> int:
 
 
 def _end(block: Block) -> Operation | None:
-    """Return the last operation of a block without counting operations.
+    """Return the last operation of a block in constant time.
 
     `None` if the block is empty, or not an `OpenBlock`.
     """

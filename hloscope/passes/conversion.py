@@ -194,13 +194,19 @@ def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
 
 
 def convert_function(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Convert the signature of a function and the block arguments of its body by `types`."""
+    """Convert the signature of a function and the block arguments of its body.
+
+    `types` returns the converted type of a type.
+    """
     convert_signature(rewriter, function, types)
     convert_regions(rewriter, function, types)
 
 
 def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Convert the type of a function by `types`; its body is not changed."""
+    """Convert the type of a function; its body is not changed.
+
+    `types` returns the converted type of a type.
+    """
     signature = function_type(function)
     if signature is not None:
         inputs, results = tuple(map(types, signature.inputs)), tuple(map(types, signature.results))
@@ -210,7 +216,10 @@ def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -
 
 
 def convert_regions(rewriter: Rewriter, operation: Operation, types: TypeMap) -> None:
-    """Convert the arguments of all blocks in an operation's regions by `types`."""
+    """Convert the arguments of all blocks in an operation's regions.
+
+    `types` returns the converted type of a type.
+    """
     for block in operation.blocks:
         convert_arguments(rewriter, block, types)
 

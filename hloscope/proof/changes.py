@@ -235,8 +235,7 @@ class _Differing:
             y: The instruction of the second program.
             pairs: Partners in the second program, by instructions of the first.
             down: For each of both computations, a number of each instruction. Equal numbers mean
-                equal
-                instructions with equal producers.
+                equal instructions with equal producers.
         """
         found: list[Aspect] = []
         if self.structure.label(x) != self.structure.label(y):
@@ -462,7 +461,7 @@ class _Languages:
         self._forget()
 
     def _forget(self) -> None:
-        """Discard the numbers and pairs of the previous pass."""
+        """Discard the value numbers, and the pairs of instructions, of the previous comparison."""
         self.meanings = Meanings(frozenset(without_layouts(ins.type) for ins in self.elided))
         self.pairs: dict[Instruction, Instruction] = {}
         """Pairs of instructions with equal operands that differ, first program to second."""
@@ -511,8 +510,7 @@ class _Languages:
 
         Args:
             settle: Called with each instruction of the first program and its value numbers; returns
-                the
-                value numbers that the instruction's users see.
+                the value numbers that the instruction's users see.
         """
         self.meanings.settle = self._record_second
         after = self.meanings.program(self.b.entry)
@@ -637,8 +635,7 @@ def _reached(
         entry: The entry of the program.
         of: Value numbers, by instruction.
         known: Value numbers of the other program. Operands of instructions with such numbers are
-            not
-            searched.
+            not searched.
     """
 
     def is_same(ins: Instruction) -> bool:

@@ -367,7 +367,7 @@ class _Comparison:
     # both programs.
     @cached_property
     def _representatives(self) -> dict[Instruction, Instruction]:
-        """The first value that surely equals a value, by value.
+        """For each value of both programs, the first value that surely equals it.
 
         Values inside equal calls are included; `renamed_value` distinguishes the calls.
         """

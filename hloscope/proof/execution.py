@@ -496,8 +496,7 @@ class Evidence:
             rows: Rows of the queried output.
             columns: Columns of the queried leaf, ascending.
             seen: Flags of observed pairs, one for each of `rows` and `columns`; copies that the
-                maps have
-                are set to true.
+                maps have are set to true.
         """
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
@@ -522,8 +521,7 @@ class Evidence:
 
         Returns:
             A table of flags `[rows, columns]` for each base run, by its `id`; `None` if the queried
-            maps
-            change no table.
+            maps change no table.
         """
         accesses = query.accesses or ()
         if not query.inverse and accesses == self.claims.get(query.place, ()):
@@ -561,8 +559,7 @@ class Evidence:
 
         Returns:
             The first base run's table in `block`; the observed pairs in `block`; and the wrong
-            changes:
-            runs, each with a row that no changed column explains.
+            changes: runs, each with a row that no changed column explains.
         """
         first = relations[id(self.runs[0].base)][block]
         found = nothing(self.elements.rows, self.elements.size)

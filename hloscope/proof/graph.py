@@ -97,8 +97,7 @@ class Reached(Struct, Generic[T], frozen=True):
     Attributes:
         elements: State of the follower; `None` if no known map leads to an element.
         unknown: Text that says why more elements may be reached; empty if that is impossible.
-        over: Text that says why some of `elements` may not be reached; empty if that is
-            impossible.
+        over: Text that says why some of `elements` may not be reached; empty if that is impossible.
     """
 
     elements: T | None

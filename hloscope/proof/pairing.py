@@ -297,8 +297,8 @@ def _drop_unmatched_calls(
 
     Args:
         pairs: All pairs of instructions; changed.
-        inside: For two functions, the pairs of their instructions; those of other functions are
-            removed.
+        inside: The pairs inside two functions, by these functions; entries of functions whose calls
+            are not paired are removed.
         mine: The calls of each function of the first program.
         theirs: The calls of each function of the second program.
     """

@@ -414,7 +414,7 @@ def _by_route(accesses: Accesses) -> dict[tuple[Instruction, ...], list[Indexing
 def _reads_of(
     devices: Devices, device: int, accesses: Accesses
 ) -> dict[int, tuple[IndexingMap, ...]]:
-    """Return the maps from one device to elements of each device, by that device's number.
+    """Return the maps by which one device reads each device, by the number of the latter.
 
     Raises:
         UndecidedError: Accesses depend on run-time values, or on positions of several devices.

@@ -130,7 +130,8 @@ class Reference:
         return self._relations
 
     def points(self) -> ReferenceRelations:
-        """Return the reference relations at all elements of the output, or at some.
+        """Return the reference relations at all elements of the output, or at a sample if it is
+        large.
 
         Raises:
             UndecidedError: The traversal cannot go on.
@@ -340,11 +341,13 @@ class Question:
     # --------------------------------------------------------------------------------------- isl
 
     def isl_json(self) -> Any:
-        """Return the result of `by_isl` as JSON data."""
+        """Return the result of the comparison by isl, `by_isl`, as JSON data."""
         return ComparisonResult("isl", True, self.by_isl()).to_json()
 
     def by_isl(self) -> CounterExample | None:
-        """Return a pair that only one of both relations has; `None` if they are equal.
+        """Compare the maps with the reference relations by isl, at all elements.
+
+        Return a pair that only one of both has; `None` if they are equal.
 
         Raises:
             UndecidedError: isl takes too many steps, or the traversal cannot go on.
@@ -455,11 +458,13 @@ class Question:
     # ------------------------------------------------------------------------------------ points
 
     def everywhere_json(self) -> Any:
-        """Return the result of `at_points` with `everywhere`, as JSON data."""
+        """Return the result of the comparison at all elements, by `at_points`, as JSON data."""
         return self.at_points(everywhere=True).to_json()
 
     def at_points(self, *, everywhere: bool = False) -> ComparisonResult:
-        """Compare the relations at some elements; with `everywhere`, at all elements.
+        """Compare the maps with the reference relations at a sample of the output's elements.
+
+        With `everywhere`, they are compared at all elements.
 
         Raises:
             UndecidedError: The traversal cannot go on, or sizes exceed 64 bits.

@@ -188,8 +188,7 @@ class IslFollower:
 
         Returns:
             The key of the tensor that is read; the interval of the variable; the constant index at
-            which
-            it is read; and the interval of its values, a point if the value is known.
+            which it is read; and the interval of its values, a point if the value is known.
 
         Raises:
             UndecidedError: The value depends on the index, or has no origin.

@@ -178,8 +178,7 @@ class _Search:
             shapes: Old shapes, whose new number of elements is limited.
             most: Limit of the elements of a shape.
             keeps_order: 2: new sizes ascend strictly as the old ones do; 1: equal ones are allowed,
-                too;
-                0: any order.
+                too; 0: any order.
             cap: Largest new size that is tried.
             deadline: Time limit.
         """

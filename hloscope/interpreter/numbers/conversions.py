@@ -65,7 +65,7 @@ def _round_to_odd(x: Any) -> Any:
 
 
 def _cast(dtype: Any) -> Function:
-    """Return the function that converts `float32` to a float type that numpy lacks."""
+    """Return the function that converts `float32` to `dtype`, a float type that numpy lacks."""
     if dtype.name == "float8_e8m0fnu":  # which has no zero
         least = np.float32(2**-127)
         return lambda x: np.where(x == 0, least, x).astype(dtype)

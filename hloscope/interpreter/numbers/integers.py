@@ -239,7 +239,7 @@ def _ones(x: Any) -> Any:
 
 
 def _high_product(dtype: Any, bits: int) -> Function:
-    """Return a function for the upper half of a product, which has `2 * bits` bits."""
+    """Return a function for the upper `bits` bits of the product of two `bits`-bit integers."""
     if bits <= 32:
         wide = np.dtype(f"{dtype.kind}8")
         return lambda a, b: ((a.astype(wide) * b.astype(wide)) >> wide.type(bits)).astype(dtype)

@@ -173,8 +173,7 @@ def _broadcast_sizes(result: TensorType, dims: Dims, of_operand: Dims) -> list[i
         result: Declared type of the result.
         dims: Result dimension of each operand dimension.
         of_operand: Sizes of the operand; they replace unknown sizes of the result. Other unknown
-            sizes
-            become their bounds.
+            sizes become their bounds.
 
     Raises:
         EvaluationError: A size follows neither from the operand nor from a bound.

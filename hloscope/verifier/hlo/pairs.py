@@ -176,12 +176,10 @@ def _started_opcode(start: Instruction) -> str:
 
 
 def _result_type(operand: Instruction, start: Instruction) -> Type | None:
-    """Return the type of the final result that a start or update declares.
+    """Return the type of the final result that a start or update declares; `None` without one.
 
-    `None` if it declares none.
-
-    The type of `all-reduce-start` is that of the result. The type of any other start is a tuple
-    (operands, result, …).
+    `operand` is the start or update, `start` the start. The type of `all-reduce-start` is that of
+    the result. The type of any other start is a tuple (operands, result, …).
     """
     if isinstance(start.op, AsyncStart) and isinstance(start.op.wrapped, AllReduce):
         return operand.type

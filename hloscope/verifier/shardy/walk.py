@@ -426,7 +426,7 @@ class _Checker:
     # --- values -------------------------------------------------------------------------------
 
     def _sharding_of_value(self, value: Value) -> tuple[Sharding | None, bool]:
-        """Return the sharding of a value, and whether it is known.
+        """Return the sharding of a value, and whether it could be determined (is known).
 
         A value that has no sharding is known: `(None, True)`. Arguments of loops are not known: the
         loop, which is not inspected, has their sharding.
@@ -458,9 +458,9 @@ class _Checker:
             return None, False  # reported where it is written
 
     def _sharding_of_argument(self, value: Value, block: Block) -> tuple[Sharding | None, bool]:
-        """Return the sharding of a block argument, and whether it is known.
+        """Return the sharding of a block argument, and whether it could be determined.
 
-        A missing sharding is known: `(None, True)`.
+        The result is `(None, True)` if the argument certainly has none.
         """
         around = block.parent.parent if block.parent else None
         if around is None:
