@@ -116,9 +116,10 @@ class _Numbers:
         outer: Callable[[Instruction], object] | None = None,
         settle: Callable[[Instruction, int], int] | None = None,
     ) -> dict[Instruction, int]:
-        """Return the value numbers of a computation's instructions, after those of all its callees.
+        """Return the value numbers of a computation's instructions.
 
-        The callees must have been numbered before. The arguments are as in `within`.
+        All computations that it calls must have been numbered before. The arguments are as in
+        `within`.
         """
         found: dict[Instruction, int] = {}
         for i, parameter in enumerate(computation.body.parameters):

@@ -130,8 +130,9 @@ class Reference:
         return self._relations
 
     def points(self) -> ReferenceRelations:
-        """Return the reference relations at all elements of the output, or at a sample if it is
-        large.
+        """Return the reference relations at all elements of the output, or at a sample of them.
+
+        It is a sample if the output is large.
 
         Raises:
             UndecidedError: The traversal cannot go on.

@@ -324,7 +324,7 @@ def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
 
 
 def _split(pieces: Array, old: int, new: int) -> Array:
-    """Return elements of `old` bits split into elements of `new` bits, low bits first.
+    """Return the elements `pieces` of `old` bits, split into elements of `new` bits, low bits first.
 
     Each element is in the low bits of a byte.
     """
@@ -334,7 +334,7 @@ def _split(pieces: Array, old: int, new: int) -> Array:
 
 
 def _joined(pieces: Array, old: int, new: int) -> Array:
-    """Return elements of `old` bits joined to elements of `new` bits, the first one lowest.
+    """Return the elements `pieces` of `old` bits, joined to elements of `new` bits, first one lowest.
 
     Each element is in the low bits of a byte.
     """

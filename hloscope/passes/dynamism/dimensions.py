@@ -110,7 +110,7 @@ def _asserted_sizes(main: Operation) -> Iterator[list[list[str]]]:
 
 
 def _shapes(text: str) -> Iterator[list[str]]:
-    """Yield the texts of the sizes in each expression `….shape(…)` of an error message."""
+    """Yield the texts of the sizes in each `….shape = (…)` of an error message."""
     at = 0
     while (
         found := _SHAPE.match(text, (text.find(".shape", at) + 1 or len(text) + 1) - 1)

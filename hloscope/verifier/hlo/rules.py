@@ -62,7 +62,7 @@ def _group_size(op: Collective) -> int | None:
     """Return the size of each group of a collective; `None` if sizes are unknown or differ.
 
     If the collective has a channel but no global ids, its groups list replicas, all of whose
-    partitions take part; those of an all-to-all list partitions.
+    partitions take part, so that the size is unknown. Those of an all-to-all list partitions.
     """
     if op.channel_id and not op.use_global_device_ids and not isinstance(op, AllToAll):
         return None
