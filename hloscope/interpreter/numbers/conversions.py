@@ -324,9 +324,9 @@ def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
 
 
 def _split(pieces: Array, old: int, new: int) -> Array:
-    """Return the elements `pieces` of `old` bits, split into elements of `new` bits, low bits first.
+    """Return `pieces`, elements of `old` bits, split into elements of `new` bits.
 
-    Each element is in the low bits of a byte.
+    The low bits come first. Each element is in the low bits of a byte.
     """
     shifts = np.arange(0, old, new, dtype=np.uint8)
     parts = pieces[..., None] >> shifts & ((1 << new) - 1)
@@ -334,9 +334,9 @@ def _split(pieces: Array, old: int, new: int) -> Array:
 
 
 def _joined(pieces: Array, old: int, new: int) -> Array:
-    """Return the elements `pieces` of `old` bits, joined to elements of `new` bits, first one lowest.
+    """Return `pieces`, elements of `old` bits, joined to elements of `new` bits.
 
-    Each element is in the low bits of a byte.
+    The first one becomes the low bits. Each element is in the low bits of a byte.
     """
     shifts = np.arange(0, new, old, dtype=np.uint8)
     groups = (pieces & ((1 << old) - 1)).reshape(*pieces.shape[:-1], -1, len(shifts))
