@@ -51,12 +51,12 @@ class Label(str):
 Formatter: TypeAlias = Callable[[object, str], str]
 """Function that formats a type or a `Name` in a language.
 
-The second argument is `bare` for no quotes.
+The second argument is `bare` for text without quotes, else empty.
 """
 
 
 def plain(value: object, form: str = "") -> str:
-    """Format a value without regard to a language: the `Formatter` by default."""
+    """Format a value without regard to a language; this is the default `Formatter`."""
     return str(value)
 
 
@@ -80,7 +80,9 @@ class MessageTemplate(Struct, frozen=True):
 
 
 def message_of(template: str, *values: object) -> MessageTemplate:
-    """Return a message with placeholders for types and names.
+    """Return a message; `template` has a placeholder for each of `values`, types and names.
+
+    `{}` quotes the value, `{:bare}` does not.
 
     >>> needs = message_of("needs {}, found {:bare}", "f32", "s32")
     >>> needs.text(lambda value, form: form or f"<{value}>")
@@ -90,6 +92,8 @@ def message_of(template: str, *values: object) -> MessageTemplate:
 
 
 class _Place:
+    """A value in a message, which `__format__` writes in a language by the function `spell`."""
+
     __slots__ = ("spell", "value")
 
     def __init__(self, value: object, spell: Formatter) -> None:
@@ -107,8 +111,8 @@ class _Place:
 class HloscopeError(Exception):
     """Base class: a message, its source position, and the violated rule.
 
-    `exit_code` is what the command returns for it: 1 a check failed, 2 usage, 3 the input does
-    not parse or verify, 4 undecided, 5 a proof disagrees.
+    `exit_code` is the exit status of the command after such an error: 1 a check failed, 2 usage, 3
+    the input does not parse or verify, 4 undecided, 5 a proof disagrees.
     """
 
     exit_code: ClassVar[int] = 3
@@ -116,6 +120,13 @@ class HloscopeError(Exception):
     def __init__(
         self, message: str | MessageTemplate, *, span: Span | None = None, rule: str = ""
     ) -> None:
+        """Create an error.
+
+        Args:
+            message: The text, or a template whose types and names each language formats.
+            span: Source position; `None` if unknown.
+            rule: Label of the violated rule, or empty.
+        """
         super().__init__(message)  # args = (message,): the exception survives pickling
         self.said, self.span, self.rule = message, span, rule
         self.spell: Formatter = plain

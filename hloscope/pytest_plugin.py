@@ -50,9 +50,9 @@ def pytest_runtest_makereport(
 
 
 def _written(folder: Path, test: str, failed: testing.CheckFailedError) -> str:
-    """Write the page of a failed check; return a line with its path.
+    """Write the page of a failed check to `folder`; return a line with its path.
 
-    The line has the reason instead if the page cannot be written.
+    `test` names the test. The line has the reason instead if the page cannot be written.
     """
     name = re.sub(r"[^\w.\[\]-]+", "_", test)[-150:]
     try:

@@ -65,6 +65,7 @@ class CheckFailedError(AssertionError):
     """
 
     def __init__(self, program: Program, checked: Checked, picture: str = "") -> None:
+        """Create the error; `picture` is the text that shows the worst finding."""
         super().__init__(f"{checked}\n\n{picture}" if picture else str(checked))
         self.program = program
         self.checked = checked
@@ -84,7 +85,7 @@ def _require(program: Program, rule: str, **values: Any) -> None:
 def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any) -> str:
     """Return the worst finding as text: transfers of its kernel, or its instruction's neighbours.
 
-    The text is empty if no finding has an instruction.
+    The text is empty if no finding has an instruction. `device` is the name of the GPU.
     """
     placed = [one for one in checked.report.findings if one.instruction]
     worst = max(placed, key=lambda one: one.value, default=None)
@@ -151,7 +152,13 @@ def assert_collectives(subject: Any, *arguments: Any, **counts: int) -> None:
 def assert_coalesced(
     subject: Any, *arguments: Any, min_share: float = 0.5, device: str = "h100"
 ) -> None:
-    """Assert that every access of a fusion has at least the given share of the ideal efficiency.
+    """Assert that every access of a fusion has at least a share of the ideal efficiency.
+
+    Args:
+        subject: A program, or a function.
+        arguments: Arguments of the function.
+        min_share: The least share, 1 for the ideal.
+        device: Name of the GPU.
 
     Raises:
         AssertionError: An access has less; the message names the term of the index that causes it.
@@ -181,7 +188,7 @@ def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*")
 def assert_checked(subject: Any, *arguments: Any, rule: str, **values: Any) -> None:
     """Assert that a rule of `hloscope check` has no findings.
 
-    `values` are the parameters of the rule.
+    `subject` is a program, or a function with its `arguments`; `values` are the rule's parameters.
 
     >>> text = "ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }"
     >>> assert_checked(text, rule="types", absent=["f64"])

@@ -28,16 +28,16 @@ MOST_BUFFERS: Final = 32
 
 
 class UnknownError(Exception):
-    """Raised if it is not known what a called computation does with the memory of its operands."""
+    """Raised if it is not known which memory a called computation reads, writes or returns."""
 
 
 def union(memories: Iterable[Buffers]) -> Buffers:
-    """Return the buffers of all the memories."""
+    """Return the buffers of all the memories, as one set."""
     return NOWHERE.union(*memories)
 
 
 def buffers_of(memory: Memory) -> Buffers:
-    """Return the buffers of a value and of all its elements.
+    """Return the numbers of the buffers in which a value and all its elements may lie.
 
     >>> sorted(buffers_of((frozenset((1, 2)), (frozenset((3,)), ()))))
     [1, 2, 3]
@@ -60,7 +60,10 @@ def has_memory(type_: Type) -> bool:
 
 
 def of_type(type_: Type, leaf: Callable[[Type], Buffers]) -> Memory:
-    """Return the memory of a value of this type; `leaf` is called for each leaf, in order."""
+    """Return the memory of a value of this type.
+
+    `leaf` is called for each leaf of the type, in order, and returns the buffers of that leaf.
+    """
     if not isinstance(type_, TupleType):
         return leaf(type_)
     roots: list[Type] = [type_]
@@ -76,7 +79,7 @@ def of_type(type_: Type, leaf: Callable[[Type], Buffers]) -> Memory:
 
 
 def of_leaves(type_: Type, leaves: Sequence[Buffers]) -> Memory:
-    """Return the memory of a value of this type from that of its leaves.
+    """Return the memory of a value of this type, in which leaf i of the type lies in `leaves[i]`.
 
     Raises:
         UnknownError: The type has another number of leaves.
@@ -88,7 +91,9 @@ def of_leaves(type_: Type, leaves: Sequence[Buffers]) -> Memory:
 
 
 def leaves_of(memories: Sequence[Memory], types: Sequence[Type]) -> list[Buffers]:
-    """Return the memory of each leaf of values of these types, in order.
+    """Return the memory of each leaf of several values, in order, with tuples flattened.
+
+    `memories` has the memory of each value, `types` its type.
 
     Raises:
         UnknownError: The number of values, or of elements of a tuple, differs from the types.
@@ -102,7 +107,13 @@ def leaves_of(memories: Sequence[Memory], types: Sequence[Type]) -> list[Buffers
 
 
 def _elements_with_memory(place: tuple[Memory, Type]) -> Sequence[tuple[Memory, Type]]:
-    """Return the elements of a tuple with their types; no elements for other values."""
+    """Return the memory and type of each element of a tuple; nothing for other values.
+
+    `place` has the memory and type of the value.
+
+    Raises:
+        UnknownError: The memory has another number of elements than the type.
+    """
     memory, type_ = place
     types = _elements(type_)
     memories = memory if isinstance(memory, tuple) else (memory,) * len(types)

@@ -97,9 +97,9 @@ class Ready:
 
 
 def ready(computation: Computation, world: World) -> Ready:
-    """Return a plan of `computation` that no evaluation uses, set up for `world`.
+    """Return a plan of `computation` that no other evaluation uses, set up for `world`.
 
-    It is taken from the cache, or compiled.
+    It is taken from the cache of the computation, or compiled.
     """
     key = _key(world)
     # A process of a grid never takes a cached plan: kernels may have captured its grid.
@@ -118,7 +118,7 @@ def _exact(type_: Type) -> Exact | None:
 def _key(world: World) -> tuple[Any, ...]:
     """Return the key of a plan in the cache: everything in `world` that kernels may depend on.
 
-    Functions and computations are compared by identity.  The key refers to them, so an identity
+    Functions and computations are compared by identity. The key refers to them, so an identity
     cannot be reused while the plan is cached.
     """
     return (
@@ -234,7 +234,7 @@ def evaluate(
 
 
 def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
-    """Convert the arguments of a call to values of the parameters' types.
+    """Return `arguments`, converted to values of the parameters' types of a compiled computation.
 
     Raises:
         EvaluationError: The number or the types of the arguments do not match the parameters.
@@ -287,7 +287,7 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
     Args:
         given: Arrays, numbers, nested lists, tokens or tuples of them.
         type_: The type to convert to.
-        what: Name of the object in error messages.
+        what: Text that names the object in error messages.
 
     Raises:
         EvaluationError: The conversion would change a number, or the structure differs.
@@ -304,9 +304,12 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
 
 
 def _as_part(place: Place, what: str) -> Value:
-    """Return the value of `place` converted to its type.
+    """Return the value at `place`, converted to the type there.
 
-    A tuple is returned without converting its elements.
+    The elements of a tuple are not converted. `what` names the value in error messages.
+
+    Raises:
+        EvaluationError: The value does not fit the type.
     """
     value: Value = place.value
     type_ = place.type
@@ -320,7 +323,7 @@ def _as_part(place: Place, what: str) -> Value:
 
 
 def _as_array(given: Any, element: ElementType, what: str) -> Array:
-    """Convert a Python object to an array of `element`.
+    """Return the Python object `given` as an array of element type `element`.
 
     Numbers are checked only if the object has no dtype of its own.
 
@@ -372,7 +375,11 @@ def with_entry(module: Module, name: str | None) -> Module:
 
 
 def given_back(results: tuple[Value, ...], arguments: Sequence[Any]) -> Result:
-    """Return results that the caller may keep and modify: writable arrays without shared memory."""
+    """Return results that the caller may keep and modify: writable arrays without shared memory.
+
+    Views, read-only arrays, `arguments` of the program and repeated results are copied. A single
+    result is returned itself, several as a tuple.
+    """
     seen = {id(part) for part in nested(arguments, _parts)}
 
     def own(value: Array | Token) -> Array | Token:

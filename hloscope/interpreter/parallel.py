@@ -114,8 +114,13 @@ class Process:
     ) -> Any:
         """Give values to a collective, wait for all other members, and return the result.
 
-        `combine` is called once, with the values of all members in the order of the group. All
-        members get its result.
+        Args:
+            group: The processes that take part.
+            channel: Number that, with the group, identifies the collective.
+            ins: The instruction.
+            values: Operands of this process.
+            combine: Called once, with the values of all members in the order of the group. All
+                members get its result.
 
         Raises:
             EvaluationError: Members bring different ops, or values of different shapes.
@@ -146,7 +151,10 @@ class Process:
         return meeting.result
 
     def post(self, key: Hashable, ins: Instruction, value: tuple[Value, ...]) -> None:
-        """Append values to the queue `key`, from which `take` removes them; it does not wait."""
+        """Append values to the queue `key`, from which `take` removes them; do not wait.
+
+        `ins` is the instruction that sends them.
+        """
         self.grid.mail.setdefault(key, deque()).append((ins, value))
 
     def take(self, key: Hashable, ins: Instruction, what: str) -> tuple[Value, ...]:
@@ -227,7 +235,9 @@ class Grid:
         return known[0]
 
     def run(self, jobs: Sequence[Callable[[], tuple[Value, ...]]], worlds: Sequence[World]) -> None:
-        """Run job i in process i until all processes have ended.
+        """Run job number i in process number i, until all processes have ended.
+
+        `worlds` has the context of each process; they share one count of steps.
 
         Raises:
             EvaluationError: A deadlock, or values that were sent and never received.
@@ -328,13 +338,13 @@ def _release(signal: Lock) -> None:
 
 
 def _where(ins: Instruction) -> str:
-    """Return a text that names an instruction and its line."""
+    """Return a text that names an instruction and its line in the program's text."""
     line = f" (line {ins.span.line})" if ins.span is not None else ""
     return f"`{ins.op.name}`{line}"
 
 
 def _names(what: str | Group, me: Id) -> str:
-    """Return a text for what process `me` waits for: `what`, or the group's other members."""
+    """Return a text for what process `me` waits for: `what` itself, or the others of a group."""
     if isinstance(what, str):
         return what
     others = [str(member) for member in what if member != me]
@@ -343,14 +353,20 @@ def _names(what: str | Group, me: Id) -> str:
 
 
 def _check_equal_shapes(brought: list[tuple[Value, ...]]) -> None:
-    """Check that all members contribute equally many values, of equal shapes."""
+    """Check that all members contribute equally many values, of equal shapes.
+
+    `brought` has the values of each member.
+
+    Raises:
+        EvaluationError: They do not.
+    """
     shapes = [[getattr(v, "shape", ()) for v in values] for values in brought]
     if any(other != shapes[0] for other in shapes):
         raise EvaluationError("members of a group bring different numbers or shapes of values")
 
 
 def process_of(world: World) -> Process:
-    """Return the process of a world; a world without one gets a new grid of one process."""
+    """Return the process of a world; a world without one gets a new process in a new grid."""
     found = world.extra.get(PROCESS)
     if found is None:
         grid = Grid(world.replica + 1, world.partition + 1)
@@ -410,7 +426,10 @@ def run_grid(
 def _job(
     computation: Computation, given: Sequence[Value], world: World, outer: Sequence[Value]
 ) -> Callable[[], tuple[Value, ...]]:
-    """Return the function that runs a computation in the thread of its process."""
+    """Return the function that runs a computation in the thread of its process.
+
+    `given` are the arguments, `outer` the values of enclosing computations that it reads.
+    """
 
     def job() -> tuple[Value, ...]:
         with limited(world.max_bytes):  # of this thread

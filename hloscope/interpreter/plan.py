@@ -111,6 +111,7 @@ class Plan:
     """
 
     def __init__(self, computation: Computation, world: World, plans: Plans) -> None:
+        """Compile a computation; `plans` has the plans of the computations that it calls."""
         self.computation: Final = computation
         self.world: Final = world
         body = computation.body
@@ -136,7 +137,7 @@ class Plan:
         return self._plans.is_elementwise(self.computation)
 
     def grants(self, step: Step) -> tuple[Grant, ...]:
-        """Return what the regions of a step may overwrite if it owns none of its operands."""
+        """Return what the regions of a step may overwrite if the plan owns none of its operands."""
         return self._plans.grants(step)
 
     @cached_property
@@ -156,7 +157,7 @@ class Plan:
         """Return the straight-line program of the plan; `None` if it is recursive or too long.
 
         Args:
-            owned: Leaves of the arguments that the program may overwrite.
+            owned: Numbers of the argument leaves (tuples flattened) that it may overwrite.
         """
         # Cached, as every run of the plan needs it.
         if owned not in self._straight:
@@ -238,7 +239,7 @@ def _refuse_with(error: HloscopeError) -> Kernel:
 
 
 def _is_elementwise(computation: Computation, known: Mapping[Computation, bool]) -> bool:
-    """Are all ops of a computation elementwise, and are all its called computations?
+    """Are all ops of a computation elementwise, and all computations that it calls?
 
     `known` says which of the called computations are elementwise.
     """
@@ -251,9 +252,9 @@ def _is_elementwise(computation: Computation, known: Mapping[Computation, bool])
 
 
 def _monoid(computation: Computation) -> str:
-    """Return the name of a computation's only op if it reads both parameters, else empty.
+    """Return the name of the op if a computation is one op on its two parameters; else empty.
 
-    Each parameter must be read once.
+    Each parameter must be read once, in any order.
     """
     rest = [i for i in computation if not isinstance(i.op, Parameter | Return)]
     parameters = computation.body.parameters
@@ -297,7 +298,10 @@ class Plans:
         return known[computation]
 
     def reuse(self, plan: Plan) -> Reuse | None:
-        """Return what a plan does with memory; `None` if it has no straight-line program."""
+        """Return how a plan uses memory: what it may overwrite, and where its results lie.
+
+        `None` if it has no straight-line program.
+        """
 
         def inner(outer: Plan) -> list[Plan]:
             return inner_plans(outer.inlined) if outer.inlined else []
@@ -309,9 +313,10 @@ class Plans:
         return known[plan]
 
     def grants(self, step: Step) -> tuple[Grant, ...]:
-        """Return what the regions of a step may overwrite if it owns none of its operands.
+        """Return what the regions of a step may overwrite if the plan owns none of its operands.
 
         The body of a loop overwrites a copy of the initial state, and then what it returned.
+        Regions of other ops may overwrite nothing.
         """
         if not isinstance(step.ins.op, While):
             return ()
@@ -335,6 +340,15 @@ class BoundRegion:
         number: int,
         grant: Grant = NO_GRANT,
     ) -> None:
+        """Bind a region to outer values.
+
+        Args:
+            plan: Plan of the region.
+            outer: Values of enclosing computations that it reads.
+            of: The instruction that has the region.
+            number: Number of the region among those of the instruction.
+            grant: Arrays that the region may overwrite.
+        """
         self._owned, self._copied = grant
         self._plan = plan
         self._outer = outer
@@ -525,9 +539,12 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
 
 
 def _count(world: World, steps: int, step: Step | None) -> None:
-    """Add `steps`, a number of steps that have run, to the world's count, and check its limit.
+    """Add the number `steps` of evaluated steps to the world's count, and check its limit.
 
     `step` is the last of these steps, for the position in an error message.
+
+    Raises:
+        EvaluationError: The limit is exceeded.
     """
     before = world.steps
     world.steps = after = before + steps
@@ -544,7 +561,7 @@ def _too_many_steps(limit: int, span: Span | None) -> EvaluationError:
 
 
 def _take_values(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> list[Any]:
-    """Return the values in `slots`, and clear the slots `freed`."""
+    """Return the values in the slots `slots` of `env`, and clear the slots `freed`."""
     values = [env[s] for s in slots]
     for slot in freed:
         env[slot] = None
@@ -552,7 +569,10 @@ def _take_values(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> 
 
 
 def _callee_frame(step: Step, env: list[Any], world: World) -> _Frame:
-    """Return a new frame for the function that a step calls."""
+    """Return a new frame for the function that a step calls.
+
+    `env` has the values of the caller's slots.
+    """
     if world.trail is not None:
         world.trail.enter(step.ins, 0)
     plan, outer = step.regions[0]
@@ -564,7 +584,8 @@ def _bound_regions(
 ) -> tuple[BoundRegion, ...]:
     """Return the regions of a step, each bound to the outer values it reads.
 
-    `grants` says what each region may overwrite; nothing by default.
+    `env` has the values of all slots. `grants` says what each region may overwrite; nothing by
+    default.
     """
     given = grants or [NO_GRANT] * len(at.regions)
     return tuple(
@@ -576,7 +597,10 @@ def _bound_regions(
 
 
 def _with_copies(arguments: list[Any], leaves: frozenset[int]) -> list[Any]:
-    """Return the arguments with the arrays of some leaves copied."""
+    """Return the arguments with some of their arrays copied.
+
+    `leaves` are the numbers of these arrays, counted through all arguments with tuples flattened.
+    """
     numbers = count()
 
     def copied(leaf: Any) -> Any:
@@ -588,7 +612,10 @@ def _with_copies(arguments: list[Any], leaves: frozenset[int]) -> list[Any]:
 def _raise_at(
     error: Exception, ins: Instruction | None, operands: Sequence[int], env: list[Any]
 ) -> NoReturn:
-    """Raise the error of a kernel as an error of the program at the source position of `ins`."""
+    """Raise the error of a kernel as an error of the program at the source position of `ins`.
+
+    `operands` are the slots of its operands in `env`.
+    """
     span = ins.span if ins else None
     match error:
         case HloscopeError():

@@ -109,10 +109,10 @@ class Writing:
 
 
 class Moving:
-    """A kernel with regions that can take its operands as a list, and remove values from it.
+    """A kernel with regions that takes its operands as a list, so that it can free them early.
 
     Attributes:
-        run: Function of the regions and a list of operands, which it empties as it goes.
+        run: Function of the regions and a list of operands, from which it removes values.
     """
 
     __slots__ = ("run",)
@@ -178,9 +178,8 @@ FRESH: Final[set[type[Op]]] = set()
 class Concern(Enum):
     """Properties of an instruction's types that most functions in `MAKERS` ignore.
 
-    Each has an adapter.
-
-    Adapters are applied in the order of the members.
+    For each there is an adapter, which wraps such a function. Adapters are applied in the order of
+    the members.
     """
 
     UNKNOWN_SIZES = auto()
@@ -297,7 +296,7 @@ def load_families() -> None:
 
 
 def kernel(ins: Instruction, world: World) -> Kernel:
-    """Return the kernel of an instruction.
+    """Return the kernel of an instruction: the function that computes its value.
 
     If the instruction makes a scalar from arrays, its value is never a view of an operand.
 
@@ -329,7 +328,7 @@ def _may_view_element(ins: Instruction) -> bool:
 
 
 def _without_view(made: Kernel) -> Kernel:
-    """Return a kernel that returns numpy scalars in place of arrays of rank 0."""
+    """Return the kernel `made`, changed to return numpy scalars in place of arrays of rank 0."""
 
     def kernel(*values: Any) -> Any:
         value: Any = made(*values)

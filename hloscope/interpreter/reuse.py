@@ -74,7 +74,9 @@ Others, such as custom calls and collectives, hand arrays to Python functions or
 
 
 class Grant(NamedTuple):
-    """Arrays that a called computation may overwrite, by the numbers of its arguments' leaves.
+    """Arrays that a called computation may overwrite.
+
+    They are given by leaf number, counted through all its arguments with tuples flattened.
 
     Attributes:
         owned: Leaves that it may overwrite.
@@ -90,6 +92,8 @@ NO_GRANT: Final = Grant()
 
 class Reuse(Struct, frozen=True, eq=False):
     """What a plan does with the memory of its values.
+
+    A row is a kernel of the straight-line program of the plan. A buffer is given by number.
 
     Attributes:
         parameters: Number of leaves of the arguments, which are the first buffers.
@@ -120,11 +124,19 @@ class Reuse(Struct, frozen=True, eq=False):
         )
 
     def may_write(self, row: int, owned: frozenset[int]) -> bool:
-        """May a row overwrite its first operand if the plan owns the leaves `owned`?"""
+        """May row number `row` overwrite its first operand?
+
+        `owned` are the leaves of the plan's arguments that the plan owns: nothing else reads them
+        again.
+        """
         return row in self.writes and self._owns(self.writes[row], owned)
 
     def grants(self, row: int, owned: frozenset[int]) -> tuple[Grant, ...]:
-        """Return what the regions of a row may overwrite if the plan owns the leaves `owned`."""
+        """Return what each region of row number `row` may overwrite.
+
+        `owned` are the leaves of the plan's arguments that the plan owns: nothing else reads them
+        again.
+        """
         given = [
             frozenset(leaf for leaf, memory in leaves.items() if self._owns(memory, owned))
             for leaves in self.gives.get(row, ())
@@ -139,10 +151,11 @@ class Reuse(Struct, frozen=True, eq=False):
 
 
 def owned_by_loop(condition: Reuse, body: Reuse) -> frozenset[int]:
-    """Return the leaves of a loop's state that the body overwrites and the loop can own.
+    """Return the leaves of a loop's state that its body overwrites and the loop can own.
 
-    If the loop owns them before an iteration, it owns them after it: the body returns an array that
-    it made, or one of these leaves, and no other leaf of the state shares its memory.
+    The leaves are counted through the state, with tuples flattened. If the loop owns them before an
+    iteration, it owns them after it: the body returns an array that it made, or one of these
+    leaves, and no other leaf of the state shares its memory.
     """
     number = body.parameters
     if not number == condition.parameters == len(body.results):
@@ -168,15 +181,19 @@ def owned_by_loop(condition: Reuse, body: Reuse) -> frozenset[int]:
 
 
 def reuse(plan: Plan, inlined: Inlined, known: Mapping[Plan, Reuse | None]) -> Reuse:
-    """Return what a plan does with memory; `known` has the plans that its loops and branches run.
+    """Return what a plan does with memory.
 
-    The memory of a plan that is missing there, or `None`, counts as unknown.
+    Args:
+        plan: The plan.
+        inlined: The plan with its calls inlined.
+        known: What the plans of its loops and branches do with memory. That of a plan that is
+            missing, or `None`, is unknown.
     """
     return _Analysis(plan, inlined, known).run()
 
 
 def inner_plans(inlined: Inlined) -> list[Plan]:
-    """Return the called plans whose use of memory has to be known before that of the plan."""
+    """Return the called plans whose use of memory must be known before that of `inlined`."""
     return [
         plan
         for entry in inlined.entries
@@ -186,7 +203,10 @@ def inner_plans(inlined: Inlined) -> list[Plan]:
 
 
 class _Analysis:
-    """Follows the memory of a plan's values from row to row, in the order of evaluation."""
+    """Follows the memory of a plan's values through the rows of its straight-line program.
+
+    The rows are visited in the order of evaluation.
+    """
 
     def __init__(self, plan: Plan, inlined: Inlined, known: Mapping[Plan, Reuse | None]) -> None:
         self._plan: Final = plan
@@ -234,11 +254,11 @@ class _Analysis:
         return self._count - 1
 
     def memory(self, slot: int) -> Memory:
-        """Return the memory of the value in a slot."""
+        """Return the memory of the value in slot number `slot`."""
         return self._of.get(slot, ANYWHERE)
 
     def known(self, plan: Plan) -> Reuse:
-        """Return what a called plan does with memory.
+        """Return what the called plan `plan` does with memory.
 
         Raises:
             UnknownError: It is not known.
@@ -249,11 +269,17 @@ class _Analysis:
         return found
 
     def escape(self, memory: Buffers) -> None:
-        """Record that something unknown may refer to the memory from now on."""
+        """Record that code outside the plan may refer to the buffers `memory` from now on.
+
+        So they are never overwritten.
+        """
         self._escaped.update(memory)
 
     def is_dead(self, memory: Buffers) -> bool:
-        """Is memory read by no later row, and by nothing outside the plan?"""
+        """Is none of the buffers `memory` read by a later row, or by anything outside the plan?
+
+        False if there are no buffers.
+        """
         return (
             bool(memory)
             and memory.isdisjoint(self._escaped)
@@ -261,7 +287,10 @@ class _Analysis:
         )
 
     def _argument(self, type_: Type) -> Buffers:
-        """Return the memory of the next leaf of the arguments; scalars have a number, too."""
+        """Return a new buffer for the next leaf of the arguments, as its memory.
+
+        Scalars take a number, too, but have no memory.
+        """
         number = self.next()
         return frozenset((number,)) if has_memory(type_) else NOWHERE
 
@@ -269,14 +298,17 @@ class _Analysis:
         return frozenset((self.next(),)) if has_memory(type_) else NOWHERE
 
     def _hold(self, slot: int, memory: Memory) -> None:
-        """Record that the value in a slot has this memory."""
+        """Record that the value in a slot has this memory, and how long its buffers are read."""
         self._of[slot] = memory
         last = self._inlined.last.get(slot, -1)
         for buffer in buffers_of(memory):
             self._until[buffer] = max(self._until.get(buffer, -1), last)
 
     def _value(self, entry: Entry) -> Memory:
-        """Return the memory of the value of a row, and record what the row may overwrite."""
+        """Return the memory of the value of a row, and record what the row may overwrite.
+
+        `entry` is the step from which the row is made.
+        """
         ins, kernel = entry.ins, entry.step.kernel
         if isinstance(kernel, Refusal):
             return ANYWHERE
@@ -306,25 +338,31 @@ class _Analysis:
         return self._few(self._inputs(entry) | ANYWHERE)
 
     def _few(self, memory: Buffers) -> Buffers:
-        """Return the memory, or unknown memory if it has too many buffers to follow."""
+        """Return the memory, or that of unknown place if it has too many buffers to follow."""
         if len(memory) <= MOST_BUFFERS:
             return memory
         self.escape(memory)
         return ANYWHERE
 
     def _inputs(self, entry: Entry) -> Buffers:
-        """Return the memory of everything that a row reads."""
+        """Return the memory of everything that a row reads; `entry` is the step of the row."""
         return union(buffers_of(self.memory(slot)) for slot in entry.reads)
 
     def _keeps(self, plan: Plan) -> bool:
-        """May a reference to an argument or outer value of a region remain when it has run?"""
+        """May something still refer to an argument or outer value of a region after it has run?
+
+        `plan` is the plan of the region.
+        """
         if plan.is_elementwise:
             return False
         found = self._known.get(plan)
         return found is None or any(0 <= b < found.given for b in found.escaped)
 
     def _branches(self, entry: Entry, operands: Sequence[Memory]) -> Memory:
-        """Return the memory of the value of a `case`: that of the results of all branches."""
+        """Return the memory of the value of a `case`: that of the results of all branches.
+
+        `entry` is the step of the `case`, `operands` has the memory of its operands.
+        """
         calls = []
         for number, region in enumerate(entry.regions):
             # A branch has one operand of its own, or none.
@@ -345,7 +383,10 @@ class _Analysis:
         return found
 
     def _loop(self, entry: Entry, operands: Sequence[Memory]) -> Memory:
-        """Return the memory of the final state of a `while`."""
+        """Return the memory of the final state of a `while`.
+
+        `entry` is the step of the loop, `operands` has the memory of the initial state.
+        """
         if len(entry.regions) != 2:
             raise UnknownError
         test, body = [_Call(self, region, operands) for region in entry.regions]
@@ -381,10 +422,10 @@ class _Analysis:
 
 
 class _Call:
-    """A region that a row runs.
+    """A called computation that a row runs, with its arguments.
 
     Attributes:
-        reuse: What the plan of the region does with memory.
+        reuse: What the plan of the computation does with memory.
         inits: Memory of each leaf of its arguments, at its first run.
         outer: Memory of each outer value that it reads.
     """
@@ -400,9 +441,14 @@ class _Call:
         self._made: Final[dict[int, int]] = {}
 
     def gives(self, leaves: Iterable[int], others: Iterable[Buffers] = ()) -> Mapping[int, Buffers]:
-        """Return the memory of those of the leaves that only the region reads, and only as a leaf.
+        """Return the argument leaves that the called computation may overwrite, with their memory.
 
-        `others` is memory that is read besides while the region runs.
+        They are those of `leaves` that nothing else reads again and that share no memory with
+        another leaf.
+
+        Args:
+            leaves: Numbers of leaves of the arguments.
+            others: Memory of further values that are read while the computation runs.
         """
         uses = Counter(b for memory in (*self.inits, *self.outer, *others) for b in memory)
         return {
@@ -412,9 +458,11 @@ class _Call:
         }
 
     def inside(self, memory: Buffers, argument: Callable[[int], Buffers]) -> Buffers:
-        """Return memory of the region as memory of the caller.
+        """Return a memory inside the called computation as memory of the caller.
 
-        `argument` returns the memory of a leaf of the arguments.
+        Args:
+            memory: Buffers of the called computation.
+            argument: Returns the caller's memory of an argument leaf, by the leaf's number.
         """
         reuse = self.reuse
         found: list[Buffers] = []
@@ -433,13 +481,17 @@ class _Call:
         return union(found)
 
     def escape(self, argument: Callable[[int], Buffers]) -> None:
-        """Record the arguments and outer values that something unknown may refer to afterwards."""
+        """Record the caller's memory that code outside both plans may refer to after the call.
+
+        It is that of arguments and outer values. `argument` returns the caller's memory of an
+        argument leaf, by the leaf's number.
+        """
         kept = frozenset(b for b in self.reuse.escaped if 0 <= b < self.reuse.given)
         self._of.escape(self.inside(kept, argument))
 
 
 def is_fresh(ins: Instruction) -> bool:
-    """Does the value of an instruction lie in new memory, apart from all operands?"""
+    """Does the value of an instruction lie in new memory, not in that of another value?"""
     if isinstance(ins.op, Convert):
         # Real numbers of another type are always written anew.
         source, target = [_element(o.type) for o in (ins.operands[0], ins)]

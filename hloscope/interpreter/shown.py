@@ -69,7 +69,7 @@ def value_text(value: Value, type_: Type, most: int | None = None, spell: Format
 def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Formatter) -> str:
     """Return the text of an array.
 
-    If it has more than `most` elements, they are replaced by `{…}`.
+    If its `text_size` exceeds `most`, the elements are replaced by `{…}`. `spell` writes types.
     """
     shape = value.shape
     head = spell(TensorType(type_.element, shape), "bare")
@@ -84,9 +84,9 @@ def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Formatt
 
 
 def text_size(shape: Sequence[int]) -> int:
-    """Return the number of elements, or brackets at one depth, in the text of an array.
+    """Return the size of the text of an array: its number of elements, or of brackets if larger.
 
-    The larger number is returned.
+    Brackets are counted at the depth that has most of them.
 
     >>> text_size((4, 8)), text_size((1000, 0, 8))
     (32, 1000)
@@ -100,7 +100,13 @@ def _brackets(shape: Sequence[int]) -> list[int]:
 
 
 def _rows(texts: list[str], shape: tuple[int, ...], indent: str) -> Iterator[str]:
-    """Yield the lines of a nested list, one line for each innermost row."""
+    """Yield the lines of a nested list, one line for each innermost row.
+
+    Args:
+        texts: Texts of the elements in row-major order.
+        shape: Shape of the array.
+        indent: Spaces before the outermost bracket.
+    """
     if len(shape) == 1:
         yield f"{indent}[{', '.join(texts)}]"
     elif not shape[0]:
@@ -231,7 +237,7 @@ def within(
 
 
 def within_ulps(found: Array, expected: Array, most: int = 1, least: int = 0) -> Difference | None:
-    """Return the difference of two arrays in units in the last place (ULPs).
+    """Return the difference of two arrays, as distances in units in the last place (ULPs).
 
     The result is `None` if all pairs are at least `least` and at most `most` ULPs apart.
     """
@@ -305,9 +311,16 @@ def _parts(array: Array) -> tuple[Array, ...]:
 def _difference(
     found: Array, expected: Array, differ: Array, distance: Array, off: Callable[[Any], str]
 ) -> Difference | None:
-    """Return the difference at the element marked in `differ` with the largest `distance`.
+    """Return the difference of two arrays; `None` if no element differs.
 
-    `off` returns a distance as text. The result is `None` if no element is marked.
+    It shows the element marked in `differ` with the largest `distance`.
+
+    Args:
+        found: The first array.
+        expected: The second array.
+        differ: Flags of the elements that count as different.
+        distance: Distance of each pair of elements.
+        off: Returns a distance as text.
     """
     if not differ.any():
         return None

@@ -93,7 +93,7 @@ class Row(NamedTuple):
             there are regions, what each of them may overwrite (`reuse.Grant`).
         second: Slot of the second operand; for `WRITING`, of the operand that may be overwritten.
         target: Slot of the value.
-        freed: Slots to clear, because no later row reads them.
+        freed: Slots to clear after it, because no later row reads them.
         entry: The entry from which the row was made.
     """
 
@@ -187,7 +187,7 @@ class _TooMuchError(Exception):
 
 
 class _Slots(dict[int, int]):
-    """Slots in the straight-line program by slots in a plan."""
+    """Slots in the straight-line program, by slots in a plan; a missing one ends the inlining."""
 
     def __missing__(self, slot: int) -> int:
         raise _TooMuchError  # the value is never computed: evaluation reports its reader
@@ -208,7 +208,7 @@ def straight(flat: Inlined, reuse: Reuse, owned: frozenset[int]) -> Straight:
     Args:
         flat: The plan with its calls inlined.
         reuse: What the plan does with memory.
-        owned: Leaves of the arguments that it may overwrite.
+        owned: Numbers of the argument leaves (tuples flattened) that it may overwrite.
     """
     freed: list[list[int]] = [[] for _ in flat.entries]
     for slot, number in flat.last.items():
@@ -264,7 +264,13 @@ class _Inliner:
                 self._add(step, level.slots)
 
     def _returned(self, caller: _OpenPlan, level: _OpenPlan, results: tuple[int, ...]) -> None:
-        """Assign the value of a finished call to a slot of its caller: one result, or a tuple."""
+        """Assign the value of a finished call to a slot of its caller: one result, or a tuple.
+
+        Args:
+            caller: The calling plan.
+            level: The called plan.
+            results: Slots of its results in the straight-line program.
+        """
         step = level.of
         assert step is not None
         if level.plan.root >= 0 or len(results) == 1:
@@ -277,9 +283,9 @@ class _Inliner:
             caller.slots[step.target] = slot
 
     def _add(self, step: Step, slots: dict[int, int]) -> None:
-        """Add a step to the program.
+        """Add a step to the straight-line program; `slots` maps slots of the plan to its slots.
 
-        It is omitted if its value is in another slot already or can be computed now.
+        The step is omitted if its value is in another slot already or can be computed now.
         """
         operands = tuple([slots[s] for s in step.operands])
         # A step that cannot be evaluated has to fail when it is reached, so it is neither skipped
@@ -305,7 +311,10 @@ class _Inliner:
         self.entries.append(entry)
 
     def _alias(self, step: Step, operands: Sequence[int]) -> int | None:
-        """Return the slot that already has the value of a step; `None` if there is none."""
+        """Return the slot that already has the value of a step; `None` if there is none.
+
+        `operands` are the slots of the step's operands in the straight-line program.
+        """
         ins = step.ins
         if isinstance(ins.op, _IDENTITY):
             first = ins.operands[0] if ins.operands else None
@@ -365,7 +374,7 @@ class _Inliner:
         )  # fmt: skip
 
     def _projections_first(self) -> list[Entry]:
-        """Return the entries reordered: elements are taken from a tuple as soon as it exists.
+        """Return the entries in another order: elements are taken from a tuple once it exists.
 
         Then the tuple can be freed, and an unused element does not stay in memory because of it.
         """
@@ -457,7 +466,7 @@ def _has_same_elements(a: Type, b: Type) -> bool:
 
 
 def _packing(step: Step) -> Step:
-    """Return a step that makes a tuple of its operands, in place of the call `step`."""
+    """Return a step that makes a tuple of its operands, with the instruction of the call `step`."""
     return step._replace(kernel=lambda *parts: parts, regions=())
 
 
@@ -472,10 +481,10 @@ def _result_getter(results: tuple[int, ...]) -> Callable[[list[Any]], Any]:
 
 
 def _row(entry: Entry, freed: tuple[int, ...], may_write: bool, grants: tuple[Grant, ...]) -> Row:
-    """Return the row of an entry, in the cheapest mode that fits.
+    """Return the kernel call of an entry as a row, in the cheapest mode that fits.
 
     Args:
-        entry: The entry.
+        entry: The entry, a step with its slots.
         freed: Slots that no later row reads.
         may_write: Whether the kernel may overwrite its first operand.
         grants: What each of the regions may overwrite.
@@ -544,6 +553,10 @@ def needed(computation: Computation, functions: Collection[str] = ()) -> frozens
 
 
 def _may_be_left_out(ins: Instruction, functions: Collection[str]) -> bool:
+    """May the instruction be left out if nothing reads its value?
+
+    `functions` are targets of custom calls that count as side effects.
+    """
     if isinstance(ins.op, CustomCall):
         target = ins.op.call_target_name
         fails = target.startswith(_ASSERTIONS) or target in functions

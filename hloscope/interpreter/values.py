@@ -109,7 +109,7 @@ def claim(count: int, what: str) -> None:
 
     Args:
         count: Size of the array in bytes.
-        what: Name of the array in the message.
+        what: Text that names the array in the message.
 
     Raises:
         EvaluationError: The size exceeds the limit.
@@ -127,7 +127,7 @@ at most 1,000 are allowed [max_bytes]
 
 
 def plain_value(value: Value) -> Value:
-    """Return the value with the memory beyond the run-time sizes of bounded arrays removed.
+    """Return a value in which arrays of bounded size have no memory beyond their sizes.
 
     >>> plain_value((TOKEN, ()))
     (token, ())
@@ -201,7 +201,7 @@ class Place(NamedTuple):
     path: tuple[int, ...] = ()
 
     def parts(self) -> list[Place]:
-        """Return the elements of a tuple as places.
+        """Return the elements of a tuple, each as a `Place` with its type and path.
 
         The list is empty if the value and the type have different numbers of elements.
         """
@@ -217,7 +217,7 @@ class Place(NamedTuple):
 
 
 def unlike(value: Value, type_: Type) -> str:
-    """Return the reason why a value is not of the type; empty if it is.
+    """Return the reason why a value is not of the type, as text; empty if it is.
 
     The elements of a tuple are not compared.
     """

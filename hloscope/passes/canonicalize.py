@@ -80,7 +80,7 @@ def _shape(value: Value) -> tuple[int, ...] | None:
 
 
 def _known_extents(value: Value) -> tuple[int | None, ...] | None:
-    """Return the sizes that a shape value has, as far as they are known; a dynamic size is `None`.
+    """Return the sizes that a value of a shape type stands for; an unknown size is `None`.
 
     The value is a constant, or the shape of a ranked tensor; the result is `None` for any other
     value.
@@ -202,7 +202,7 @@ def broadcast_rank(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.cstr_broadcastable")
 def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace `shape.cstr_broadcastable` by a passing witness if it holds for any dynamic sizes."""
+    """Replace `shape.cstr_broadcastable` by a true witness if it holds for any dynamic sizes."""
     shapes = [shape for v in op.operands if (shape := _known_extents(v)) is not None]
     if len(op.operands) > 1 and len(shapes) != len(op.operands):
         return False
@@ -252,7 +252,7 @@ def _inline_region(rewriter: Rewriter, op: Operation, end: str, number: int = 0)
 
 @PATTERNS.on("tensor.cast")
 def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
-    """Simplify `tensor.cast` of a cast back to the source type, or of a constant shape."""
+    """Simplify `tensor.cast` of a cast back to the first type, or of a constant shape."""
     source = op.operands[0]
     inner = defining_op(source, "tensor.cast")
     if inner is not None and inner.operands[0].type == op.result.type:
@@ -272,7 +272,7 @@ def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("bufferization.to_buffer", "bufferization.to_tensor")
 def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace a buffer conversion of a value by the value before the opposite conversion."""
+    """Replace a conversion to a buffer and back, or the reverse, by the first value."""
     other = {
         "bufferization.to_buffer": "bufferization.to_tensor",
         "bufferization.to_tensor": "bufferization.to_buffer",
@@ -425,15 +425,18 @@ def _merge_region(rewriter: Rewriter, region: Region) -> int:
 
 
 def _end(block: Block) -> Operation | None:
-    """Return the last operation of a block in O(1); `None` if the block is not an `OpenBlock`."""
+    """Return the last operation of a block in constant time.
+
+    `None` if the block is empty, or not an `OpenBlock`.
+    """
     return block.last if isinstance(block, OpenBlock) else None
 
 
 def _only_target(block: Block, branch_counts: Counter[Block]) -> Block | None:
-    """Return the target of the `cf.br` that ends a block; `None` if they cannot be merged.
+    """Return the block that can be merged into `block`; `None` if there is none.
 
-    `branch_counts` has the number of branches to each block: the target must have no other
-    predecessor.
+    It is the target of the `cf.br` that ends `block`. `branch_counts` has the number of branches to
+    each block: the target must have no other predecessor.
     """
     end = _end(block)
     if end is None or end.name != "cf.br" or len(end.successors) != 1:

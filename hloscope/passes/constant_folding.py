@@ -208,11 +208,14 @@ class _Known:
     def _evaluated(
         self, ins: Instruction, read: tuple[Instruction, ...], given: Sequence[Any] = ()
     ) -> Value | None:
-        """Return the value of one instruction.
+        """Return the value of an instruction; `None` if the interpreter cannot compute it.
 
-        `None` if the interpreter refuses it or exceeds a limit.
+        It may refuse the op, or exceed a limit.
 
-        `given` has the values of the instructions `read`, in the same order.
+        Args:
+            ins: The instruction.
+            read: The instructions that it reads.
+            given: Values of the instructions `read`, in the same order.
         """
         limits = self.limits
         if limits.steps >= self.most_steps:
@@ -228,9 +231,10 @@ class _Known:
 
 
 def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation], set[Instruction]]:
-    """Return the computations and instructions that results and effects of the folded program need.
+    """Return the computations and instructions that the folded program needs.
 
-    An instruction of known value becomes a constant, which needs no operands.
+    They are those on which results and effects depend. An instruction of known value becomes a
+    constant, which needs no operands. `roots` are the computations that no instruction calls.
     """
     computations = set(roots)
     needed: set[Instruction] = set()
@@ -267,7 +271,10 @@ def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation]
 
 
 def _stays_instruction(ins: Instruction, value: Value) -> bool:
-    """Does an instruction of known value stay? Tuples do, and in HLO broadcasts and `iota`."""
+    """Does an instruction stay, although its value is known? Tuples do; in HLO, broadcasts, too.
+
+    `iota` of HLO stays as well, as it is shorter than its value.
+    """
     is_short = isinstance(ins.op, BroadcastInDim | Iota) and not isinstance(ins, Node)
     return is_short or isinstance(value, tuple)
 
@@ -281,6 +288,13 @@ class _Builder:
         live: tuple[set[Computation], set[Instruction]],
         is_mlir: bool,
     ) -> None:
+        """Prepare to build.
+
+        Args:
+            values: Known values of instructions, which become constants.
+            live: Computations and instructions of the old module that are needed.
+            is_mlir: Is the module one of StableHLO?
+        """
         self.values: Final = values
         self.live, self.needed = live
         self.is_mlir: Final = is_mlir
@@ -325,9 +339,10 @@ class _Builder:
         return Body(tuple(made), parameters, new[computation.root])
 
     def _instructions(self, ins: Instruction, computation: Computation) -> list[Instruction]:
-        """Return the instructions that replace `ins`.
+        """Return the instructions that replace `ins`: a constant, `ins` itself, or a copy.
 
-        These are a constant, `ins` itself, or a copy with new operands.
+        A copy has new operands or called computations. `computation` is the old computation of
+        `ins`.
         """
         value = self.values.get(ins)
         if value is not None and not _stays_instruction(ins, value):
@@ -356,9 +371,10 @@ class _Builder:
     def _hlo_constant(
         self, ins: Instruction, value: Any, computation: Computation
     ) -> list[Instruction]:
-        """Return the instructions that replace `ins` in HLO by a constant.
+        """Return the instructions that replace `ins` in HLO: a constant of value `value`.
 
         They are one constant, or a scalar constant and its broadcast if all elements are equal.
+        `computation` is the old computation of `ins`.
         """
         assert isinstance(ins.type, TensorType)
         array, extras = _array(value), tuple([e for e in ins.extras if e[0] == "metadata"])

@@ -60,7 +60,7 @@ class Conversion(Watcher):
     Args:
         run: The run of the pass; it counts the patterns that apply, and collects errors.
         patterns: Patterns; those of larger benefit are tried first.
-        is_legal: May the operation stay unchanged?
+        is_legal: Returns whether an operation may stay unchanged.
         warn: Returns the text of an additional warning about an operation without a pattern, or
             `None`.
     """
@@ -134,7 +134,7 @@ class Conversion(Watcher):
 
 
 def refuse(run: Run, operation: Operation) -> None:
-    """Report that an operation cannot be legalized; the pass fails."""
+    """Report to `run` that an operation cannot be legalized; the pass fails."""
     run.diagnostics.append(Diagnostic(illegal(operation.name), operation.span))
     run.failed = True
 
@@ -173,7 +173,10 @@ def replace_converted(rewriter: Rewriter, operation: Operation, values: Sequence
 
 
 def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
-    """Set the arguments of a block to their converted types; users read temporary casts of them."""
+    """Set the arguments of a block to their converted types; their users read temporary casts.
+
+    `types` converts a type. The casts lead back to the old types.
+    """
     first = block.first if isinstance(block, OpenBlock) else None
     for argument in block.arguments:
         old, new = argument.type, types(argument.type)
@@ -191,13 +194,19 @@ def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
 
 
 def convert_function(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Convert the signature of a function and the block arguments of its body by `types`."""
+    """Convert the signature of a function and the block arguments of its body.
+
+    `types` returns the converted type of a type.
+    """
     convert_signature(rewriter, function, types)
     convert_regions(rewriter, function, types)
 
 
 def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Convert the type of a function by `types`; its body is not changed."""
+    """Convert the type of a function; its body is not changed.
+
+    `types` returns the converted type of a type.
+    """
     signature = function_type(function)
     if signature is not None:
         inputs, results = tuple(map(types, signature.inputs)), tuple(map(types, signature.results))
@@ -207,13 +216,16 @@ def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -
 
 
 def convert_regions(rewriter: Rewriter, operation: Operation, types: TypeMap) -> None:
-    """Convert the arguments of all blocks in an operation's regions by `types`."""
+    """Convert the arguments of all blocks in an operation's regions.
+
+    `types` returns the converted type of a type.
+    """
     for block in operation.blocks:
         convert_arguments(rewriter, block, types)
 
 
 def cancel_casts(rewriter: Rewriter, scope: Operation) -> None:
-    """Erase temporary casts: pairs that undo each other, then those without users.
+    """Erase temporary casts in `scope`: pairs that undo each other, then those without users.
 
     A temporary cast that still has a user becomes a permanent one.
     """
@@ -277,7 +289,10 @@ def i64(value: int) -> IntegerAttr:
 def constant(
     rewriter: Rewriter, values: int | Sequence[int], element: ElementType, *, before: Operation
 ) -> Value:
-    """Create a constant of integers: rank 0 for a single number, rank 1 for a list."""
+    """Create a constant of integers of type `element` before the operation `before`.
+
+    It has rank 0 for a single number, rank 1 for a list.
+    """
     if isinstance(values, int):
         type, text = shaped(element), str(values)
     else:
@@ -308,7 +323,7 @@ def sliced(
 
 
 def reshaped(rewriter: Rewriter, value: Value, *sizes: int, before: Operation) -> Value:
-    """Create a `stablehlo.reshape` to the static sizes `sizes`."""
+    """Create a `stablehlo.reshape` of a value to the static sizes `sizes`."""
     assert isinstance(value.type, TensorType)
     type = shaped(value.type.element, *sizes)
     return rewriter.create("stablehlo.reshape", (value,), before=before, types=(type,)).result

@@ -141,18 +141,19 @@ class GreedyDriver(Watcher):
     # ----------------------------------------------------------------------------------- watching
 
     def inserted(self, operation: Operation) -> None:
-        """Push a new operation and all operations in its regions."""
+        """Push a new operation, and all operations in its regions, on the work list."""
         for each in self.rewriter.walk(operation):
             self._push(each)
 
     def changed(self, operation: Operation) -> None:
-        """Push an operation whose operands, types or attributes changed."""
+        """Push an operation whose operands, types or attributes changed on the work list."""
         self._push(operation)
 
     def erased(self, operation: Operation) -> None:
-        """Push the producers of an erased operation's operands, if they have at most two users.
+        """Push producers of an erased operation's operands on the work list.
 
-        They may now have no user, or one, on which patterns depend.
+        They are those that have at most two users: they may now have no user, or one, on which
+        patterns depend.
         """
         for value in operation.operands:
             owner = value.owner
@@ -165,7 +166,7 @@ class GreedyDriver(Watcher):
             del self._constants[key]
 
     def _push(self, operation: Operation) -> None:
-        """Push an operation and the operations whose regions contain it, up to the scope."""
+        """Push an operation, and the operations around it up to the scope, on the work list."""
         chain: list[Operation] = []
         at: Operation | None = operation
         while at is not None and at is not self.scope:
@@ -181,7 +182,7 @@ class GreedyDriver(Watcher):
                     self._work.push(each)
 
     def _next(self) -> Operation | None:
-        """Pop the next operation; `None` if none is left.
+        """Pop the next operation from the work list; `None` if none is left.
 
         Operations of more than `_WIDE` operands come last.
         """
@@ -194,7 +195,7 @@ class GreedyDriver(Watcher):
         """Return the result of a constant op `name` of this value and type, for use by `before`.
 
         The constant is at the front of the outermost region whose values `before` can read; an
-        equal constant of the same dialect there is used again.
+        equal constant of the same dialect there is used again. `properties` has the value.
         """
         front = _front(before, self.scope)
         first = before if front is None or front.first is None else front.first
@@ -246,6 +247,7 @@ class GreedyDriver(Watcher):
         self._left = _MOST_REWRITES * (len(self._work) + len(self._later) + 16)
 
     def _work_off(self) -> None:
+        """Visit all operations on the work list: erase unused ones, apply patterns to others."""
         rewriter = self.rewriter
         while self._left and (operation := self._next()) is not None:
             # Unused operations go before patterns are tried, as in MLIR: their patterns would be
@@ -276,8 +278,8 @@ class GreedyDriver(Watcher):
     def _is_merged(self, operation: Operation) -> bool:
         """Move a constant to the front of its scope, or replace it by an equal one and erase it.
 
-        Return true if it was replaced. The first constant of each key is moved to the front block,
-        unless it is in the run of constants at the front.
+        Return true if it was replaced; false also for ops that are no constants. The first constant
+        of each key is moved to the front block, unless it is among the constants at the front.
         """
         if operation.name not in _VALUES:
             return False
@@ -319,7 +321,10 @@ def _by_value(value: Attribute | None) -> Attribute | None:
 
 
 def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
-    """Return the key that equal constants of one dialect and one block `front` share."""
+    """Return the key that constants of equal dialect, value and type at the front of a block share.
+
+    `operation` is the constant, `front` the block.
+    """
     dialect, value = operation.name.partition(".")[0], operation.get(_VALUES[operation.name])
     return front, dialect, _by_value(value), operation.result.type
 
@@ -417,7 +422,7 @@ class Run(Struct):
         rewriter: The module being rewritten.
         options: Values of all options.
         diagnostics: Errors and warnings of the pass.
-        fired: Number of applications by pattern.
+        fired: How often each pattern was applied, by the pattern's name.
         failed: True if the pass did not succeed; some passes fail without a diagnostic.
     """
 
@@ -438,7 +443,10 @@ class Run(Struct):
         self.plain_error(operation, f"'{operation.name}' op {message}", fails=fails)
 
     def plain_error(self, operation: Operation, message: str, *, fails: bool = True) -> None:
-        """Report an error without the op's name; an equal one among the latest is not repeated."""
+        """Report an error at an operation, without the op's name.
+
+        It is skipped if an equal one is among the latest. With `fails`, the pass fails.
+        """
         found = Diagnostic(message, operation.span)
         if found not in self.diagnostics[-_LOOKED_BACK:]:
             self.diagnostics.append(found)
@@ -458,9 +466,9 @@ class Run(Struct):
         max_iterations: int = ITERATIONS,
         merges_blocks: bool = True,
     ) -> bool:
-        """Apply patterns in the regions of `scope` until none applies.
+        """Apply patterns in the regions of `scope` until none applies, by a `GreedyDriver`.
 
-        Return false if `max_iterations` did not suffice.
+        Return false if `max_iterations` did not suffice. The options are those of the driver.
         """
         driver = GreedyDriver(
             self.rewriter,

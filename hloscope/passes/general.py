@@ -41,9 +41,9 @@ _MOST_COMPARED: Final = 8
 
 
 class _Scope:
-    """The operations of one block that equal later operations can be replaced by, by key.
+    """The operations of one block by which equal later ones can be replaced, by key.
 
-    `outer` is the scope of the block around it.
+    `outer` is the scope of the block around it; `None` if there is none.
     """
 
     __slots__ = ("known", "outer")
@@ -106,10 +106,10 @@ class _Merging:
     def _scoped_blocks(
         self, owner: Operation, outer: _Scope | None
     ) -> list[tuple[Iterator[Operation], _Scope]]:
-        """Return the blocks in an operation's regions, last first.
+        """Return the blocks in the regions of the operation `owner`, last first.
 
         Each block is an iterator over its operations, with its scope. `outer` is the scope of the
-        block with the operation.
+        block that contains `owner`.
         """
         found: list[tuple[Iterator[Operation], _Scope]] = []
         for region in owner.regions:
@@ -122,9 +122,9 @@ class _Merging:
         return found[::-1]
 
     def _is_merged(self, operation: Operation, scope: _Scope) -> bool:
-        """Replace an operation by an equal one in `scope`, or mark it for erasure if it is unused.
+        """Replace an operation by an equal one in `scope`, or record in `dead` that it is unused.
 
-        Return whether one of both was done.
+        Return whether one of both was done; otherwise add the operation to `scope`.
         """
         if not may_be_erased(operation) or not operation.results:
             return False
@@ -155,11 +155,9 @@ def _count(operation: Operation) -> int:
 
 
 def _key(operation: Operation) -> Hashable | None:
-    """Return a key of an operation without its location and names.
+    """Return a key of an operation without its location and names; `None` if a region is too large.
 
     Operations with equal keys may be merged.
-
-    The result is `None` if a region is too large.
     """
     # Values defined inside count by number, outer values by identity.
     numbers: dict[Value, int] = {}
@@ -189,6 +187,7 @@ def _key(operation: Operation) -> Hashable | None:
 
 
 def _own_key(operation: Operation, numbers: dict[Value, int]) -> Hashable:
+    """Return a key of an operation without its regions; `numbers` replaces operands by numbers."""
     attributes = [*operation.properties.items(), *operation.attributes.items()]
     return (
         operation.name,
@@ -283,7 +282,10 @@ def remove_unused(run: Run) -> None:
 
 
 def _callee(operation: Operation, named: dict[str, Operation]) -> Operation | None:
-    """Return the function that a call names; `None` if the op is not a call that can be inlined."""
+    """Return the function that a call refers to; `None` if the op is no call that can be inlined.
+
+    `named` has the operations that define symbols, by name.
+    """
     if operation.name != "func.call" or "no_inline" in operation.properties:
         return None
     symbol = operation.get("callee")
@@ -304,7 +306,7 @@ def _callee(operation: Operation, named: dict[str, Operation]) -> Operation | No
 
 
 def _order(rewriter: Rewriter, named: dict[str, Operation]) -> list[Operation]:
-    """Return the functions in an order with callees before callers.
+    """Return the functions among the symbols `named`, callees before callers.
 
     A cycle of calls is cut at one of its functions.
     """
@@ -339,7 +341,7 @@ def _inline(run: Run) -> None:
 
 
 def _replace_call(rewriter: Rewriter, call: Operation, target: Operation) -> None:
-    """Replace a call by a copy of the function's body."""
+    """Replace a call by a copy of the body of the function `target`."""
     body = target.regions[0].blocks[0]
     assert isinstance(body, OpenBlock)
     values: dict[Value, Value] = dict(zip(body.arguments, call.operands, strict=True))
@@ -364,6 +366,7 @@ INLINE: Final = Pass(
 
 
 def _erase_casts(run: Run) -> None:
+    """Replace chains of casts that lead back to the first type by their first values."""
     rewriter = run.rewriter
     casts = [op for op in rewriter.walk() if op.name == CAST]
     for operation in casts:

@@ -56,7 +56,7 @@ class Outcome(Struct):
         module: The module after all passes; the input module if a pass failed.
         diagnostics: Errors and warnings in order of discovery; a pass may report errors and
             succeed.
-        fired: Name of each step that ran, with the number of applications by pattern.
+        fired: Name of each step that ran, and how often it applied each pattern.
         failed: Name of the pass that failed, or after which the module was invalid; empty if the
             pipeline succeeded.
     """
@@ -215,6 +215,11 @@ def step_of(name: str, options: str = "") -> Step:
 
 
 def _read(job: Pass, key: str, option: Option, text: str) -> Any:
+    """Return the value of option `key` of a pass, parsed from `text`.
+
+    Raises:
+        PipelineError: The text is not a value of the option.
+    """
     if isinstance(option.default, bool):
         if text not in _TRUTH:
             raise PipelineError(f"`{key}` of `{job.name}` is `{text}`, needs true or false")
@@ -369,9 +374,7 @@ def find_pass(name: str) -> Pass:
 
 
 def find_pipeline(name: str, options: str = "") -> str | None:
-    """Return the text of the pipeline `name`, with options inserted.
-
-    `None` if there is no such pipeline.
+    """Return the text of the pipeline `name`, with options inserted; `None` if there is none.
 
     Without `options`, passes of the pipeline that would take them are omitted.
 
@@ -477,7 +480,7 @@ class CommandLine(Struct):
 
 
 def is_upstreams(word: str) -> bool:
-    """Is a word of a command line an option of `stablehlo-opt`, such as a pass name?
+    """Is `word` an option of `stablehlo-opt`: dashes and the name of an option, pass or pipeline?
 
     >>> is_upstreams("-split-input-file"), is_upstreams("--cse=x"), is_upstreams("--no-such-thing")
     (True, True, False)

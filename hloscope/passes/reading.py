@@ -157,7 +157,10 @@ LimitedRewrite: TypeAlias = "Callable[[Rewriter, Operation, Limits], bool]"
 
 
 class Row(NamedTuple):
-    """A rewrite that needs limits: name, names of the ops it applies to, function, benefit."""
+    """A rewrite that needs limits: its name, the ops it applies to, its function, its benefit.
+
+    `roots` are the ops' names; empty for all ops. Rewrites of larger benefit are tried first.
+    """
 
     name: str
     roots: tuple[str, ...]
@@ -182,9 +185,9 @@ class LimitedRewrites:
         self._rows: Final = list(rows)
 
     def on(self, *roots: str, benefit: int = 1) -> Callable[[LimitedRewrite], LimitedRewrite]:
-        """Return a decorator that adds a rewrite for the ops `roots`.
+        """Return a decorator that adds a rewrite for the ops `roots`, with benefit `benefit`.
 
-        Without `roots` it is for all ops.
+        Without `roots` it is for all ops. Rewrites of larger benefit are tried first.
         """
 
         def listed(rewrite: LimitedRewrite) -> LimitedRewrite:
@@ -207,7 +210,7 @@ class LimitedRewrites:
         return self.within(Limits(max_elements, optimize_float=optimize_float))
 
     def within(self, limits: Limits) -> Patterns:
-        """Return the rewrites as patterns that share `limits`."""
+        """Return the rewrites as patterns that share `limits`, with the budget left there."""
         return Patterns(
             Pattern(row.name, row.roots, _within(row.rewrite, limits), row.benefit)
             for row in self._rows
@@ -221,6 +224,11 @@ class LimitedRewrites:
 
 
 def _within(rewrite: LimitedRewrite, limits: Limits) -> Rewrite:
+    """Return a rewrite that calls `rewrite` with `limits`.
+
+    It returns false if the new op would be invalid, which means that the program is.
+    """
+
     def pattern(rewriter: Rewriter, operation: Operation) -> bool:
         try:
             return rewrite(rewriter, operation, limits)
@@ -252,7 +260,7 @@ def _count(type: TensorType) -> int:
 
 
 def _size(literal: DenseAttr) -> int:
-    """Return about how many bytes of a literal are inspected when it is read."""
+    """Return the length of a literal: the characters or bytes that are inspected to read it."""
     return len(literal.literal)
 
 

@@ -150,10 +150,10 @@ def _targets(operation: Operation) -> tuple[tuple[int, int], ...] | None:
 
 
 def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
-    """Return the edges to each block.
+    """Return the edges that lead to each block.
 
-    Instead of a list it is `None` for the entry block, and for blocks with an edge of an unknown
-    op.
+    `None` in place of the list stands for the entry block, and for blocks with an edge of an op
+    whose passed operands are unknown.
     """
     found: dict[Block, list[_Edge] | None] = {block: [] for block in region.blocks}
     # The entry block receives its arguments from the op: they cannot be removed.
@@ -293,9 +293,10 @@ def _live(rewriter: Rewriter, region: Region, edges: dict[Block, list[_Edge] | N
 def _always_read(
     rewriter: Rewriter, operation: Operation, edges: dict[Block, list[_Edge] | None]
 ) -> Iterator[Value]:
-    """Yield the operands of an op, and of ops in its regions, except those passed to successors.
+    """Yield the operands that an op, or an op in its regions, reads even if no result is used.
 
-    Operands for block arguments are live only if the argument is.
+    Operands passed to arguments of successors are left out: they are needed only if the argument
+    is. `edges` has the edges to each block; `None` for those whose arguments stay.
     """
     handed: set[int] = set()
     targets = _targets(operation) or ()

@@ -199,9 +199,9 @@ class Rewriter:
         return len(self._users.get(value, ()))
 
     def uses(self, value: Value) -> int:
-        """Return the number of operands in the module that are the value.
+        """Return how many operands of operations in the module are the value.
 
-        An operation may have several.
+        An operation may count several times.
         """
         return sum(self._users.get(value, {}).values())
 
@@ -441,7 +441,7 @@ class Rewriter:
     # ------------------------------------------------------------------------------------- private
 
     def _with_open_blocks(self, operation: Operation) -> Operation:
-        """Return the operation with open blocks; the operands of it and all in it are recorded."""
+        """Return the operation with open blocks, and record its uses and those in its regions."""
         work = [operation]
         for each in work:
             self._remember(each)
@@ -539,7 +539,7 @@ class Patterns:
     def on(self, *roots: str, benefit: int = 1) -> Callable[[Rewrite], Rewrite]:
         """Return a decorator that adds a function as pattern for the ops `roots`.
 
-        Without `roots` it is for all ops.
+        Without `roots` it is for all ops. Patterns of larger `benefit` are tried first.
         """
 
         def listed(rewrite: Rewrite) -> Rewrite:
@@ -555,7 +555,7 @@ class Patterns:
         return Patterns([*self._rows, *others])
 
     def with_benefit(self, benefit: int) -> Patterns:
-        """Return the patterns with `benefit` in place of their own."""
+        """Return the patterns with benefit `benefit` in place of their own."""
         return Patterns(pattern._replace(benefit=benefit) for pattern in self)
 
 

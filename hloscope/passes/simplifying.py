@@ -161,9 +161,9 @@ def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits
 
 
 def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
-    """Return `type` with the constant sizes `sizes`.
+    """Return `type` with the sizes `sizes`; `None` if it contradicts them or has bounds.
 
-    `None` if it contradicts them or has bounds.
+    `sizes` may be `None`, for sizes that are not constant; then the result is `None`.
     """
     if sizes is None or len(sizes) != type.rank or has_bounds(type):
         return None
@@ -274,6 +274,7 @@ def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: 
 
 
 def _as_i64(rewriter: Rewriter, sizes: Value, type: TensorType, before: Operation) -> Value:
+    """Return the vector of sizes `sizes`, of type `type`, converted to `i64`."""
     if type.element == I64:
         return sizes
     name = "arith.index_cast" if type.element == INDEX else "stablehlo.convert"
@@ -473,7 +474,10 @@ _CONFIG: Final = "mhlo.backend_config"
 
 @CONTROL.on("stablehlo.custom_call")
 def custom_call_to_typed(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Move a dictionary from a discardable attribute into a custom call's `backend_config`."""
+    """Move the configuration dictionary of a custom call into its `backend_config`.
+
+    It is in a discardable attribute before.
+    """
     given, own = operation.attributes.get(_CONFIG), operation.properties.get("backend_config")
     version = integer_of(operation, "api_version")
     if not isinstance(given, DictAttr) or version not in (None, _ORIGINAL):

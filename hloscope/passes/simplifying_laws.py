@@ -146,7 +146,7 @@ def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
 
 
 def _makers(left: Term) -> list[tuple[int, Container[str]]]:
-    """Return (position, names of ops) for each operand of `left` that only these ops may define.
+    """Return the operands of `left` that only certain ops may define: position and op names.
 
     Such an operand is a term itself or a constant; other variables match any value.
     """
@@ -162,6 +162,10 @@ def _makers(left: Term) -> list[tuple[int, Container[str]]]:
 def _replaced(
     law: Law, right: Term, rewriter: Rewriter, operation: Operation, bound: _Bound
 ) -> bool:
+    """Replace an operation that a law matches by the law's right side; return whether that worked.
+
+    `right` is the parsed right side, `bound` has the value of each variable.
+    """
     if right.operands is not None:  # the same op with other operands
         operands = [bound[term.name] for term in right.operands]
         if f"stablehlo.{right.name}" != operation.name or operands == [*operation.operands]:
@@ -268,9 +272,9 @@ _TRUE_OF_EQUALS: Final = ("EQ", "GE", "LE")
 
 
 def _integer_comparison(operation: Operation) -> str | None:
-    """Return the direction of a `compare` of integers that is also declared for integers.
+    """Return the direction of a `compare` of integers; `None` for any other op.
 
-    Else `None`.
+    The attribute `compare_type` must declare integers, too.
     """
     direction, kind = operation.get("comparison_direction"), operation.get("compare_type")
     if not isinstance(direction, EnumAttr) or not isinstance(kind, EnumAttr):
@@ -570,7 +574,7 @@ _OWN: Final = "xla_metadata_payload"
 def merged(
     survivor: Mapping[str, Attribute], replaced: Mapping[str, Attribute]
 ) -> dict[str, Attribute]:
-    """Return the union of the attributes of two ops.
+    """Return the union of the attributes of two ops, that of `survivor` and that of `replaced`.
 
     For a common name, the replaced op's attribute is taken.
 

@@ -35,16 +35,16 @@ SHAPE: Final = LimitedRewrites()
 
 
 def _only(operation: Operation) -> TensorType | None:
-    """Return the type of the only operand of an op that has one result; `None` for other ops."""
+    """Return the type of an op's only operand; `None` unless it has one operand and one result."""
     if len(operation.operands) != 1 or len(operation.results) != 1:
         return None
     return tensor_of(operation.operands[0])
 
 
 def _mapped(operation: Operation, name: str) -> Dims | None:
-    """Return the result dimension of each operand dimension; `None` if they are invalid.
+    """Return the result dimension of each operand dimension, from attribute `name`.
 
-    `name` is the attribute that has them.
+    `None` if the attribute is missing or invalid.
     """
     numbers, result = integers_of(operation, name), tensor_of(operation.results[0])
     operand = tensor_of(operation.operands[0])
@@ -364,9 +364,16 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
 def _parts_read(
     joined: Operation, dimension: int, start: int, end: int
 ) -> tuple[list[Value], int] | None:
-    """Return the operands of a `concatenate` that overlap `[start, end)`, and where these begin.
+    """Return the operands of a concatenation of which a slice reads elements.
 
-    Positions are indices along `dimension`. The result is `None` if a size is dynamic.
+    Args:
+        joined: The `concatenate`.
+        dimension: Its dimension.
+        start: First index of the slice along the dimension.
+        end: Index after the last one.
+
+    Returns:
+        The operands, and the index at which the first of them begins; `None` if a size is dynamic.
     """
     needed: list[Value] = []
     at = offset = 0
@@ -402,6 +409,10 @@ def dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Lim
 
 
 def _constant_starts(values: Sequence[Value], rank: int) -> list[int] | None:
+    """Return the constant start indices, one per dimension; `None` if one is not constant.
+
+    `rank` is the number of dimensions.
+    """
     starts: list[int] = []
     for value in values:
         found = constant_integers(value)
@@ -502,9 +513,9 @@ def integers_in(operation: Operation, field: str) -> Dims:
 
 
 def _one_index(operation: Operation) -> tuple[list[int], Dims, list[int]] | None:
-    """Return the starts and sizes of the slice of a `gather`, and its uncollapsed dimensions.
+    """Return what a `gather` at one constant index reads: start and size in each dimension.
 
-    `None` unless the gather has one constant index.
+    The third item has the dimensions that are not collapsed. `None` for any other gather.
     """
     numbers = operation.get("dimension_numbers")
     sizes = integers_of(operation, "slice_sizes")

@@ -80,9 +80,9 @@ class Deadline:
 
 
 class TimeLimits(Struct):
-    """Time limits of a child process, in seconds.
+    """Time limits of a child process, in seconds of processor time.
 
-    `seconds` is the limit for one output, `left` the time that remains for all.
+    `seconds` is the limit for each output, `left` the time that remains for all outputs together.
     """
 
     seconds: float
@@ -101,6 +101,13 @@ class Allowance:
     """
 
     def __init__(self, seconds: float, of_isl: float = SECONDS_ALL, total: float = inf) -> None:
+        """Set the limits; `seconds` is that of isl for one output without enumeration.
+
+        Args:
+            seconds: Processor time of isl for one output, in seconds.
+            of_isl: Processor time of isl for all outputs together.
+            total: Processor time of all queries together.
+        """
         self.total: Final = total
         self._begin: float | None = None
         self._is_over = False
@@ -110,7 +117,7 @@ class Allowance:
         self.everywhere: Final = TimeLimits(SECONDS_EVERYWHERE, inf)
 
     def left(self) -> float:
-        """Return the seconds that are left of the total time."""
+        """Return the seconds that are left of the total time; infinity if there is no limit."""
         if self.total == inf:
             return inf
         if self._is_over:
@@ -124,7 +131,8 @@ class Allowance:
     def ready(self, limits: TimeLimits) -> float:
         """Return the time limit of the next output, in seconds.
 
-        It is the least of `limits.seconds`, `limits.left` and the rest of the total time.
+        It is the least of `limits.seconds`, `limits.left` and the rest of the total time; never
+        negative.
         """
         return max(0.0, min(limits.seconds, limits.left, self.left()))
 

@@ -92,6 +92,8 @@ def _loaded(file: IO[bytes], name: str, left: int) -> dict[str, Array]:
 def _array(file: IO[bytes], name: str, most_bytes: int) -> Array:
     """Return the array in an open `.npy` file.
 
+    `name` is the file name in errors, `most_bytes` the limit of the array's bytes.
+
     Raises:
         InputError: Its sizes are not valid, it exceeds the limit, or the file ends too early.
     """
@@ -140,7 +142,11 @@ def save(path: str | os.PathLike[str], values: Mapping[str, Array]) -> None:
 
 
 def _stored(value: Array) -> Array:
-    """Return the array with an element type that numpy files can store."""
+    """Return the array with an element type that numpy files can store.
+
+    Types that only `ml_dtypes` has change: narrow integers become `int8` or `uint8`, floats become
+    unsigned integers of the same bits.
+    """
     array = np.asarray(value)
     if array.dtype.kind != "V":
         return array
@@ -269,9 +275,10 @@ _ORDINARY: Final = 4
 
 
 def limits_of(computations: Iterable[Computation]) -> tuple[int, ...]:
-    """Return integers near which start indices may be clamped.
+    """Return integers for test start indices: at and near the bounds to which these are clamped.
 
-    They are the sizes and constants of the computations, differences of sizes, and neighbours.
+    They are the sizes and constants of the computations, differences of sizes, and the integers 1
+    less and 1 more than each of these.
     """
     sizes: dict[int, None] = {}
     for computation in reached(computations, lambda c: c.callees):
@@ -297,7 +304,7 @@ def edge_arguments(
 
     Args:
         types: Types of the parameters.
-        limits: Integers from which some values are drawn, such as those of `limits_of`.
+        limits: Integers from which some integer elements are drawn, such as those of `limits_of`.
         run: Number of the run, from 0.
         device: Number of the device that gets the arguments.
     """
@@ -315,9 +322,15 @@ def argument_bytes(types: Iterable[Type]) -> int:
 def _value(
     type_: Type, limits: Sequence[int], run: int, unknown: int, generator: np.random.Generator
 ) -> Any:
-    """Return a random value of a type.
+    """Return a random value of a type: an array, a tuple of values, or a token.
 
-    `unknown` is the size that dynamic dimensions get; `run` selects the kind of values.
+    Args:
+        type_: The type.
+        limits: Integers from which some integer elements are drawn.
+        run: Number of the test run, from 0; only later runs have extreme integers and special
+            floats.
+        unknown: Size of dynamic dimensions, unless their bound is smaller.
+        generator: Source of randomness.
     """
     if isinstance(type_, TupleType):
         parts = [_value(inner, limits, run, unknown, generator) for inner in type_.elements]
@@ -354,7 +367,15 @@ def _integers(
 ) -> Array:
     """Return random integers: distinct ones, start indices, small ones, or limits of the type.
 
-    `run` selects among these; `limits` are candidates for start indices.
+    One of these four kinds is drawn for the whole array. In run 0, arrays of rank 1 or more have
+    distinct integers; the first runs have no small integers and no limits.
+
+    Args:
+        shape: Shape of the array.
+        dtype: Integer type.
+        limits: Candidates for start indices.
+        run: Number of the test run, from 0.
+        generator: Source of randomness.
     """
     info = ml_dtypes.iinfo(dtype)
     low, high = int(info.min), int(info.max)
@@ -372,14 +393,17 @@ def _integers(
 def _chosen(
     shape: tuple[int, ...], numbers: Sequence[int], dtype: Any, generator: np.random.Generator
 ) -> Array:
-    """Return an array of elements drawn from `numbers`."""
+    """Return an array of elements of type `dtype`, each drawn at random from `numbers`."""
     at = generator.integers(0, len(numbers), shape)
     exact = np.array(numbers, np.uint64 if max(numbers) >= 1 << 63 else np.int64)
     return np.asarray(exact[at]).astype(dtype)
 
 
 def _distinct(shape: tuple[int, ...], generator: np.random.Generator, low: int, high: int) -> Array:
-    """Return the numbers from 0 in random order, each once; repeated if they exceed `high`."""
+    """Return an array of the numbers from 0 on in random order; after `high` they start at 0 again.
+
+    `low` is not used.
+    """
     count = int(np.prod(shape))
     numbers = generator.permutation(count) % min(high + 1, 1 << 31)
     return np.asarray(numbers).reshape(shape)
@@ -388,7 +412,8 @@ def _distinct(shape: tuple[int, ...], generator: np.random.Generator, low: int, 
 def _floats(shape: tuple[int, ...], run: int, generator: np.random.Generator, dtype: Any) -> Array:
     """Return random floats: distinct ones, normally distributed ones, or edge values.
 
-    Edge values, such as NaN, occur only after the first runs.
+    One of these three kinds is drawn for the whole array. Run 0 has distinct floats; the first runs
+    have no edge values, such as NaN and infinity.
     """
     info = ml_dtypes.finfo(dtype)
     way = generator.random()
@@ -475,7 +500,9 @@ WHOLE: Final = Cut()
 
 
 def cuts_of(module: Module, entry: Computation, partitions: int) -> tuple[list[Cut | None], ...]:
-    """Return the divisions of the tensors of the parameters, and of those of the results.
+    """Return how the tensors of the parameters, and those of the results, are divided.
+
+    `entry` is the computation that runs on `partitions` partitions.
 
     Returns:
         Two lists, for parameters and results, with a division for each tensor; `None` if the
@@ -519,7 +546,9 @@ def _text(attribute: object) -> str:
 
 
 def _spread(sharding: object, type: Type) -> list[object]:
-    """Return the sharding of each tensor of a type, from a sharding or a tuple of them.
+    """Return the sharding of each tensor of a type.
+
+    `sharding` is a tuple with one sharding for each tensor, or one sharding for all of them.
 
     Raises:
         UnsupportedError: The numbers of shardings and tensors differ.
@@ -547,9 +576,12 @@ def tensors_of(type: Type) -> list[Type]:
 
 
 def _cut(sharding: object, known: Mapping[str, Any], partitions: int) -> Cut | None:
-    """Return the division that a sharding describes; `None` without a sharding.
+    """Return the division of an array that a sharding describes; `None` without a sharding.
 
-    `known` has the meshes by name.
+    Args:
+        sharding: The sharding.
+        known: The meshes of the program, by name.
+        partitions: Number of partitions.
 
     Raises:
         UnsupportedError: The sharding is of a kind that is not supported.

@@ -230,8 +230,12 @@ class _Differing:
     ) -> tuple[Aspect, ...]:
         """Return the properties of two paired instructions that differ, operands included.
 
-        `pairs` maps instructions of the first program to the second. `down` has the structural
-        numbers of both computations, producers included.
+        Args:
+            x: The instruction of the first program.
+            y: The instruction of the second program.
+            pairs: Partners in the second program, by instructions of the first.
+            down: For each of both computations, a number of each instruction. Equal numbers mean
+                equal instructions with equal producers.
         """
         found: list[Aspect] = []
         if self.structure.label(x) != self.structure.label(y):
@@ -308,7 +312,11 @@ def _change(
 ) -> Change:
     """Return a change of an instruction, with the names of its operands and users.
 
-    `x` is in the first program, `y` in the second. `users` has the users of each instruction.
+    Args:
+        x: The instruction in the first program; `None` if it is added.
+        y: The instruction in the second program; `None` if it is removed.
+        aspects: Properties that differ.
+        users: Users of each instruction, with the operand position.
     """
     ins = y if y is not None else x
     assert ins is not None
@@ -324,8 +332,14 @@ def _in_order(
 ) -> dict[Instruction, int]:
     """Return, for each removed instruction, the position in the second program of its successor.
 
-    The successor is the next instruction that is in both programs. `places` has the positions in
-    the second program.
+    The successor is the next instruction of `a` that is in both programs; without one, the position
+    is the number of instructions.
+
+    Args:
+        a: The computation of the first program.
+        removed: Its instructions without a partner.
+        pairs: Partners in the second program, by instructions of the first.
+        places: Position of each instruction of the second program.
     """
     missing = set(removed)
     found: dict[Instruction, int] = {}
@@ -344,13 +358,17 @@ def _merged(
     before: dict[Instruction, int],
     places: dict[Instruction, int],
 ) -> list[Change]:
-    """Return the changes `changes` and the removals `removals`, in the order of the second program.
+    """Return changes and removals in one list, in the order of the second program.
 
-    `before` has, for each removed instruction, the position of its successor, `places` the
-    positions of all instructions of the second program.
+    Args:
+        changes: Changed and added instructions.
+        removals: Removed instructions.
+        before: For each removed instruction, the position of its successor in the second program.
+        places: Position of each instruction of the second program.
     """
 
     def place(change: Change) -> tuple[int, int]:
+        """Return a sort key: the position in the second program; removals come before changes."""
         if change.after is not None:
             return places[change.after], 1
         assert change.before is not None
@@ -364,7 +382,7 @@ def _uncalled(
 ) -> Iterator[tuple[Computation | None, Computation | None]]:
     """Yield pairs of computations, one of each program, that no instruction calls.
 
-    Entries are left out. Equal computations are paired first, then those of equal name. `None` is
+    Entries are left out. Equal computations are paired first, then those of equal name; `None` is
     in place of a missing partner.
     """
     mine, others = _uncalled_in(a), _uncalled_in(b)
@@ -443,7 +461,7 @@ class _Languages:
         self._forget()
 
     def _forget(self) -> None:
-        """Discard the numbers and pairs of the previous pass."""
+        """Discard the value numbers, and the pairs of instructions, of the previous comparison."""
         self.meanings = Meanings(frozenset(without_layouts(ins.type) for ins in self.elided))
         self.pairs: dict[Instruction, Instruction] = {}
         """Pairs of instructions with equal operands that differ, first program to second."""
@@ -491,8 +509,8 @@ class _Languages:
         """Return the value numbers of the results of both programs.
 
         Args:
-            settle: Called with each instruction of the first program and its number; returns the
-                number to use.
+            settle: Called with each instruction of the first program and its value numbers; returns
+                the value numbers that the instruction's users see.
         """
         self.meanings.settle = self._record_second
         after = self.meanings.program(self.b.entry)
@@ -500,24 +518,24 @@ class _Languages:
         return self.meanings.program(self.a.entry), after
 
     def _record_first(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Record the value numbers of an instruction of the first program.
-
-        The numbers are returned unchanged.
-        """
+        """Record `meaning`, the value numbers of an instruction of the first program; return it."""
         self._seen.update(flat(meaning))
         return meaning
 
     def _results(self, before: list[int], after: list[int]) -> Change:
-        """Return a change of the results themselves: their number or their order."""
+        """Return a change of the results themselves: their number or their order.
+
+        `before` and `after` are the value numbers of the results of both programs.
+        """
         counts = str(len(before)), str(len(after))
         texts = counts if len(before) != len(after) else ("in this order", "in another order")
         return _pair_change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
 
     def _record_second(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Record the value numbers of an instruction of the second program.
+        """Record `meaning`, the value numbers of an instruction of the second program; return it.
 
-        The numbers are returned unchanged. The instruction is stored under the values that it
-        reads, so that `_settle` finds it as a partner.
+        The instruction is stored under the values that it reads, so that `_settle` finds it as a
+        partner.
         """
         self._numbers.update(flat(meaning))
         if not isinstance(ins.op, _STRUCTURE):
@@ -531,10 +549,11 @@ class _Languages:
         return (without_layouts(ins.type), *numbers)
 
     def _settle(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Return the value numbers to use for an instruction of the first program.
+        """Return the value numbers that users of an instruction of the first program see.
 
         They are those of its partner in the second program, if exactly one instruction there can be
-        the partner; else `meaning`.
+        the partner; else `meaning`, the instruction's own numbers. A pair that is found is
+        recorded.
         """
         numbers = flat(meaning)
         self._seen.update(numbers)
@@ -562,9 +581,9 @@ class _Languages:
 
     @staticmethod
     def _is_elementwise(y: Instruction, x: Instruction) -> bool:
-        """May the op of one instruction replace that of the other?
+        """Do all operands of both instructions have the result type of `x`, of the first program?
 
-        All operands of both must have the type of the result.
+        Then their ops may be elementwise, and one may replace the other.
         """
         wanted = without_layouts(x.type)
         return all(
@@ -608,10 +627,15 @@ def _header(a: Computation, b: Computation) -> tuple[Aspect, ...]:
 def _reached(
     entry: Computation, of: dict[Instruction, Meaning], known: set[int]
 ) -> list[Instruction]:
-    """Return the instructions on which results depend and whose values are not in `known`.
+    """Return the instructions on which results depend and whose values the other program lacks.
 
-    `of` has the value numbers by instruction. Operands of instructions with known values are not
-    searched.
+    The list is in order of dependence: producers are towards the front.
+
+    Args:
+        entry: The entry of the program.
+        of: Value numbers, by instruction.
+        known: Value numbers of the other program. Operands of instructions with such numbers are
+            not searched.
     """
 
     def is_same(ins: Instruction) -> bool:
@@ -642,7 +666,10 @@ def _pair_change(
 ) -> Change:
     """Return a change of an instruction, with the names of its operands.
 
-    `x` is in the first program, `y` in the second.
+    Args:
+        x: The instruction in the first program; `None` if it is added.
+        y: The instruction in the second program; `None` if it is removed.
+        aspects: Properties that differ.
     """
     ins = y if y is not None else x
     assert ins is not None

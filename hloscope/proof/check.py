@@ -28,13 +28,15 @@ from hloscope.stablehlo import print_stablehlo
 
 
 class Violation(Struct, frozen=True, eq=False):
-    """An element that changes an output element, although its maps do not contain it.
+    """An element that changes an output element, although the output's maps do not contain it.
+
+    A source is an operand or captured value of the instruction, or a parameter of its computation.
 
     Attributes:
         instance: The test program.
         before: Values of the sources before the change, device by device.
         after: Values of the sources with one element changed.
-        place: Numbers of the output, of the source, and of the leaf of the source.
+        place: Numbers of the output, of the source, and of the tensor in the source.
         index: Index of the changed element.
         output: Index of the output element that changes.
         values: Text of the output element before and after.
@@ -92,7 +94,7 @@ class Executed(Struct, frozen=True):
             observed.
         pairs: Number of such pairs in the maps, for the output elements that were compared.
         shapes: Types of the smaller test program that was run; empty if the program itself was run.
-        reason: Why nothing was run.
+        reason: Why nothing was run; empty if something was.
         violation: An element that changes an output element, although its maps do not contain it.
     """
 
@@ -231,9 +233,9 @@ def combined(checks: Sequence[Check]) -> Check:
 
 
 def _together(parts: Sequence[Executed]) -> Executed | None:
-    """Return the results of execution for several tensors of one value as one result.
+    """Return the results of execution for several tensors of one value, merged into one.
 
-    `None` if there are none.
+    `None` if `parts` is empty.
     """
     done = [part for part in parts if not part.reason]
     if not done:
@@ -284,7 +286,10 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
 
 
 def _grid(violation: Violation) -> str:
-    """Return the command-line options for the number of devices; empty for one device."""
+    """Return the command-line options for the number of devices that a violation needs.
+
+    The text is empty for one device.
+    """
     devices = violation.instance.devices
     if devices.count == 1:
         return ""
@@ -292,7 +297,10 @@ def _grid(violation: Violation) -> str:
 
 
 def _text(violation: Violation) -> tuple[str, str]:
-    """Return the text of the program, in the language that has all its ops, and the file ending."""
+    """Return the text of the program that shows a violation, and the ending of its file name.
+
+    It is in the language that has all its ops.
+    """
     running = violation.instance.running
     ops = {inner.op.name for ins in running for inner in within(ins)}
     if "return" not in ops:

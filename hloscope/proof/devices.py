@@ -119,13 +119,13 @@ class Devices:
     def reached(self, device: int, via: Sequence[Instruction], positions: Sequence[Ints]) -> Ints:
         """Return the devices at the end of routes through the groups of collectives.
 
-        -1 stands for no device: a group has no member at a position.
+        A route goes from a device to a member of its group, and from there to a member of the next
+        collective's group. -1 stands for no device: a group has no member at a position.
 
         Args:
             device: The device where the routes start.
-            via: The collectives on the route, in order.
-            positions: For each collective an array of positions, in the group of the device reached
-                so far.
+            via: The collectives on the routes, in order.
+            positions: For each collective, the position in the group that each route goes to.
         """
         at = np.full(np.broadcast_shapes((1,), *[np.shape(p) for p in positions]), device)
         for ins, position in zip(via, positions, strict=True):
@@ -170,7 +170,7 @@ def counts_of(involved: Iterable[Instruction], stated: DeviceCounts = UNKNOWN_CO
     """Return the smallest grid that fits the groups of all collectives.
 
     Args:
-        involved: Instructions, the collectives among them.
+        involved: All instructions of a program; those that are no collectives are ignored.
         stated: Counts in the program's header, for an all-to-all without groups.
 
     Raises:
@@ -222,7 +222,7 @@ class _Number:
         self.is_asked = False
 
     def is_exactly(self, count: int) -> None:
-        """Set the number to `count`; 0 changes nothing."""
+        """Record `count`, or 0 for unknown, as the number; a larger earlier record stays."""
         self.known = max(self.known, count)
 
     def is_at_least(self, count: int) -> None:
@@ -241,9 +241,9 @@ class _Number:
         return count >= max(self.least, least_if_asked if self.is_asked else 1)
 
     def candidates(self, whole: int) -> set[int]:
-        """Return numbers that are score trying.
+        """Return numbers to try: only the known one, or else the smallest allowed ones.
 
-        They include the divisors of `whole`, the number of all devices, if `whole` is not 0.
+        The latter include the divisors of `whole`, the number of all devices, if `whole` is not 0.
         """
         if self.known:
             return {self.known}
@@ -252,7 +252,12 @@ class _Number:
 
 
 def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Counts:
-    """Return the smallest grid that satisfies the conditions on each number.
+    """Return the smallest grid that satisfies the conditions on each of three numbers.
+
+    Args:
+        replicas: Conditions on the number of replicas.
+        partitions: Conditions on the number of partitions of each replica.
+        devices: Conditions on the number of all devices.
 
     Raises:
         GridError: No grid satisfies it.
@@ -293,9 +298,9 @@ def known_groups(ins: Instruction) -> Groups:
 
 
 def _largest(rows: Iterable[Dims]) -> int:
-    """Return 1 more than the largest number in all rows: that many devices are needed.
+    """Return 1 more than the largest device number in all groups: that many devices are needed.
 
-    A row is one group of a collective.
+    `rows` are the groups of a collective.
     """
     return 1 + max([n for row in rows for n in row], default=-1)
 
@@ -370,7 +375,7 @@ class Regrouping(Struct, frozen=True):
 def regroupings(involved: Sequence[Instruction], counts: Counts) -> Iterator[Regrouping]:
     """Yield grids on which a test program can run, the smallest first.
 
-    `counts` is the grid of the program.
+    `involved` are its instructions, `counts` is the grid of the program.
     """
     found = [_Collective(ins, op, counts) for ins in involved if (op := collective_of(ins))]
     if counts.total > FEW:
@@ -471,13 +476,13 @@ class _Collective:
         return tuple(found)
 
     def joined(self) -> Iterator[Dims]:
-        """Yield sets of devices that exchange values: groups, or source and target."""
+        """Yield sets of devices that exchange values: groups, or a source with its target."""
         yield from self.op.pairs if isinstance(self.op, CollectivePermute) else self._rows
 
     def score(self, kept: _KeptDevices) -> int | None:
-        """Return a score of how much of the groups the kept devices preserve.
+        """Return a score of how much of the groups the kept devices preserve; larger is better.
 
-        `None` if the collective is not valid on them.
+        `None` if the collective is not valid on these devices.
         """
         if isinstance(self.op, CollectivePermute):
             pairs = self.pairs(kept)
@@ -553,8 +558,12 @@ def _chosen(
 ) -> _KeptDevices | None:
     """Return a small set of replicas and partitions that preserves the groups best.
 
-    `reads_ids` has two flags: does an instruction read the replica number, and the partition
-    number? `None` if no set is valid.
+    `None` if no set is valid.
+
+    Args:
+        collectives: The collectives of the program.
+        counts: The grid of the program.
+        reads_ids: Two flags: does an instruction read the replica number, and the partition number?
     """
     best: tuple[int, int] | None = None
     chosen: _KeptDevices | None = None
@@ -578,9 +587,15 @@ def _chosen(
 def _is_id_lost(
     reads_ids: tuple[bool, bool], counts: Counts, replicas: int, partitions: int
 ) -> bool:
-    """Does a grid of these sizes have only one replica, or partition, although its number is read?
+    """Does a smaller grid have only one replica, or partition, although its number is read?
 
-    The flags in `reads_ids` are as in `_chosen`. False for a program that itself has only one.
+    False for a program that itself has only one.
+
+    Args:
+        reads_ids: Two flags: does an instruction read the replica number, and the partition number?
+        counts: The grid of the program.
+        replicas: Number of replicas of the smaller grid.
+        partitions: Its number of partitions.
     """
     return (reads_ids[0] and replicas < min(2, counts.replicas)) or (
         reads_ids[1] and partitions < min(2, counts.partitions)
@@ -590,7 +605,13 @@ def _is_id_lost(
 def _choices(
     collectives: Sequence[_Collective], counts: Counts, most: int
 ) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """Yield sets of replicas and of partitions to keep, with at most `most` devices."""
+    """Yield pairs of a set of replicas and a set of partitions to keep.
+
+    Args:
+        collectives: The collectives of the program.
+        counts: The grid of the program.
+        most: Largest number of devices to keep.
+    """
     bases: tuple[list[Sequence[int]], list[Sequence[int]]]
     bases = [range(counts.replicas)], [range(counts.partitions)]
     along = int(counts.replicas == 1)

@@ -57,7 +57,10 @@ PAIRS: Final = 1 << 21
 
 
 class Leaf(Struct, frozen=True, eq=False):
-    """One tensor of a source on one device, with the numbers of its elements among all columns.
+    """One tensor of a source on one device, with the columns of its elements.
+
+    A source is an operand, captured value or parameter. All source elements are numbered; the
+    number of one is its column.
 
     Attributes:
         device: Number of the device.
@@ -79,7 +82,7 @@ class Leaf(Struct, frozen=True, eq=False):
 
     @property
     def end(self) -> int:
-        """Number of the last element, plus 1."""
+        """Column after that of the last element."""
         return self.first + prod(self.shape)
 
 
@@ -122,44 +125,53 @@ class Elements:
 
     @property
     def rows(self) -> int:
-        """Number of rows of all outputs on all devices."""
+        """Number of rows: output elements, of all outputs on all devices, that are compared."""
         return self.starts[-1]
 
     def has(self, source: int, leaf: int) -> bool:
-        """Does a table have columns for this leaf of a source?"""
+        """Does tensor number `leaf` of a source have columns, elements that can be changed?"""
         return (source, leaf) in self._by_tensor
 
     def rows_of(self, output: int) -> Ints:
-        """Return the rows of an output, on all devices. Shape `[n]`."""
+        """Return the rows (output elements) of an output, on all devices. Shape `[n]`."""
         numbers = range(output, len(self.shapes), self.outputs)
         return np.concatenate([np.arange(self.starts[k], self.starts[k + 1]) for k in numbers])
 
     def leaves_of(self, source: int, leaf: int) -> list[Leaf]:
-        """Return a leaf of a source, on each device."""
+        """Return tensor number `leaf` of a source, on each device."""
         return self._by_tensor[source, leaf]
 
     def columns_of(self, source: int, leaf: int) -> Ints:
-        """Return the columns of a leaf of a source, on all devices. Shape `[n]`."""
+        """Return the columns of tensor number `leaf` of a source, on all devices. Shape `[n]`.
+
+        A column is the number of one source element.
+        """
         return np.concatenate([np.arange(x.first, x.end) for x in self.leaves_of(source, leaf)])
 
     def leaf_at(self, column: int) -> Leaf:
-        """Return the leaf to which a column belongs."""
+        """Return the tensor of a source to which a source element, given by column, belongs."""
         return self.leaves[bisect_right(self.leaves, column, key=lambda x: x.end)]
 
     def element(self, row: int) -> tuple[int, tuple[int, ...]]:
-        """Return the output of a row, numbered across devices, and the index of its element."""
+        """Return the output of an output element, given by row, and the element's index.
+
+        Outputs are numbered across devices.
+        """
         number = bisect_right(self.starts, row) - 1
         at = int(self.chosen[number][row - self.starts[number]])
         return number, unflat(at, self.shapes[number])
 
     def output_of(self, row: int) -> int:
-        """Return the number of the output to which a row belongs; it is the same on all devices."""
+        """Return the number of the output to which an output element, given by row, belongs.
+
+        It is the same on all devices.
+        """
         return (bisect_right(self.starts, row) - 1) % self.outputs
 
     def moved(self, before: Sequence[Any], after: Sequence[Any]) -> Bools:
-        """Return whether each row differs between two runs. Shape `[rows]`.
+        """Return whether each output element differs between two runs. Shape `[rows]`.
 
-        `before` and `after` are the output arrays of the runs.
+        `before` and `after` are the output arrays of the runs, device by device.
         """
         parts = [
             spread(_within(moved(a, b), shape), shape)[chosen]
@@ -170,7 +182,10 @@ class Elements:
 
 
 def _leaves(instance: Instance) -> list[Leaf]:
-    """Return all leaves of the sources, device by device, with columns numbered in that order."""
+    """Return all tensors of the sources, device by device; their elements are numbered in order.
+
+    The number of an element is its column.
+    """
     found: list[Leaf] = []
     count = len(instance.sources)
     for device in range(instance.devices.count):
@@ -184,24 +199,27 @@ def _leaves(instance: Instance) -> list[Leaf]:
 
 
 def _within(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """Return the part of an array of flags that is inside `shape`."""
+    """Return the part of an array of flags at indices inside `shape`."""
     return flags[tuple([slice(0, n) for n in shape])]
 
 
 def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
-    """Return the indices of elements, given their row-major positions. Shape `[n, rank]`."""
+    """Return the indices of elements in a tensor of shape `shape`. Shape `[n, rank]`.
+
+    `flat` has their row-major positions.
+    """
     if not shape:
         return np.zeros((len(flat), 0), np.int64)
     return np.stack(unravel(flat, shape), axis=1).astype(np.int64)
 
 
 def unflat(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of an element, given its row-major position in a tensor of shape `shape`."""
+    """Return the index of an element of a tensor; `at` is its row-major position."""
     return tuple([int(i) for i in unravel(np.int64(at), shape)])
 
 
 def nothing(rows: int, columns: int) -> Bools:
-    """Return a table in which no row depends on any column. Shape `[rows, columns]`."""
+    """Return a table of false: no row depends on any column. Shape `[rows, columns]`."""
     return np.zeros((rows, columns), np.bool_)
 
 
@@ -219,7 +237,7 @@ Without an entry the output depends on no element of the leaf.
 
 
 class Touched:
-    """The pairs of rows and columns that maps claim, given the values of a run.
+    """The pairs of an output and a source element that maps claim, given the values of a run.
 
     Attributes:
         claims: The maps.
@@ -239,9 +257,9 @@ class Touched:
         self._fixed: dict[Place, Bools | bool] = {}
 
     def relation(self, base: Base) -> Bools:
-        """Return whether each row depends on each column, by the maps. Shape `[rows, columns]`.
+        """Return whether each output element depends on each source element, by the maps.
 
-        `base` is the run whose values the maps may read.
+        The shape is `[rows, columns]`. `base` is the run whose values the maps may read.
 
         Raises:
             UndecidedError: A map cannot be evaluated.
@@ -261,9 +279,9 @@ class Touched:
         return self._whole[key]
 
     def _stored_part(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
-        """Return whether each row of an output depends on each column of a leaf; see `part`.
+        """Return whether each row of an output depends on each column of a source's tensor.
 
-        The result is stored if it is the same for all runs.
+        The arguments are those of `part`. The result is stored if it is the same for all runs.
         """
         if is_moving(accesses):
             return self.part(base, place, accesses, False)
@@ -272,10 +290,16 @@ class Touched:
         return self._fixed[place]
 
     def part(self, base: Base, place: Place, accesses: Accesses, inverse: bool) -> Bools | bool:
-        """Return whether each row of an output depends on each column of a leaf, by `accesses`.
+        """Return whether each element of an output depends on each element of a source's tensor.
 
-        `place` has the numbers of the output, the source and its leaf. With `inverse`, the maps
-        lead from the source to the output. `True` stands for all pairs, if a map is unknown.
+        The table has shape `[rows of the output, columns of the tensor]`. `True` stands for all
+        pairs, if a map is unknown.
+
+        Args:
+            base: The run whose values the maps may read.
+            place: Numbers of the output, the source and its tensor.
+            accesses: The maps.
+            inverse: Whether they lead from the source to the output.
 
         Raises:
             UndecidedError: A map cannot be evaluated.
@@ -311,6 +335,14 @@ class Touched:
 
         Rows are counted within the output on `device`, and columns within the leaf on the other
         device.
+
+        Args:
+            base: The run whose values the map may read.
+            access: The map.
+            device: Device of the output.
+            output: Number of the output, counted across devices.
+            leaves: The leaf of the source, on each device.
+            inverse: Whether the map leads from the source to the output.
         """
         m = access.map
         assert m is not None
@@ -349,14 +381,16 @@ class Touched:
 
 
 def is_moving(accesses: Accesses) -> bool:
-    """Does a map depend on values of the run?"""
+    """Does a map of `accesses` depend on values that the program reads at run time?"""
     return any(a.map is not None and a.map.runtime for a in accesses)
 
 
 def with_every_position(m: IndexingMap, count: int) -> IndexingMap:
-    """Return the map with a range variable of `count` values for "every position of a group".
+    """Return a map in which range variables of `count` values replace "every position of a group".
 
-    A position that a group does not have leads to no device.
+    A runtime variable that stands for every position of a device group becomes a range variable.
+    Range variables without an upper bound get `count` values, too. A position that a group does not
+    have leads to no device.
     """
     bounds = Variable(Interval(0, count - 1))
     ranges = [v if v.interval.hi < POS_INF else bounds for v in m.ranges]
@@ -384,13 +418,11 @@ _STYLES: Final = "wide", "ordinary", "special", "ties"
 
 
 def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
-    """Return a flag for each column: true if some randomly chosen rows do not depend on it.
-
-    The number of these rows, from one to half of all, follows from `kind`.
+    """Return a flag for each column: true if none of some randomly chosen rows depends on it.
 
     Args:
         relation: Whether each row depends on each column. Shape `[rows, columns]`.
-        kind: Selects the number of rows.
+        kind: Selects the number of chosen rows, from one to half of all.
         rng: Chooses the rows.
     """
     rows = len(relation)
@@ -403,7 +435,7 @@ def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
 
 
 class Packings:
-    """Chooses sets of columns for runs: each row depends on at most one column of a set.
+    """Chooses sets of source elements to change in one run: no row depends on two columns of a set.
 
     Columns that were chosen least often come first.
     """
@@ -412,10 +444,13 @@ class Packings:
         self._tries = np.zeros(columns, np.int64)
 
     def next(self, relation: Bools, missing: Bools, rng: np.random.Generator) -> Bools:
-        """Return flags of the columns of another set.
+        """Return flags of the columns of the next set. Shape `[columns]`.
 
-        Columns with many pairs in `missing` are preferred. Both tables have shape `[rows,
-        columns]`.
+        Args:
+            relation: Whether each row depends on each column. Shape `[rows, columns]`.
+            missing: Pairs that no run has shown yet; columns with many of them are preferred. Same
+                shape.
+            rng: Decides between equal columns.
         """
         columns = len(self._tries)
         wanted = missing.sum(axis=0) + rng.random(columns)
@@ -439,8 +474,15 @@ def changed_values(
 ) -> tuple[tuple[Value, ...], Bools]:
     """Return the sources' values with new values in some columns, and the columns that differ.
 
-    `changed` flags the columns to change; the second result flags those whose value really differs.
-    `kind` selects the style of the new values.
+    Args:
+        elements: The rows and columns.
+        base: The run whose values are changed.
+        changed: Flags of the columns to change. Shape `[columns]`.
+        kind: Number that selects the style of the new random values.
+        rng: Source of randomness.
+
+    Returns:
+        The values, and flags of the columns whose value really differs.
     """
     values = list(base.values)
     really = np.zeros(elements.size, np.bool_)
@@ -466,7 +508,7 @@ def changed_values(
 def partly_changed(
     elements: Elements, base: Base, changed: tuple[Value, ...], columns: Ints
 ) -> tuple[Value, ...]:
-    """Return the values of `base`, with those of `changed` in the given columns only."""
+    """Return the values of the run `base`, with those of `changed` in some columns, `columns`."""
     flags = np.zeros(elements.size, np.bool_)
     flags[columns] = True
     values = list(base.values)

@@ -125,7 +125,7 @@ class _Comparison:
     def _reading(
         self, side: Computation, ends: frozenset[Instruction], until: float
     ) -> ParameterReads:
-        """Return what the values of a computation read of its parameters and of the values `ends`.
+        """Return what the values of `side` read of its parameters and of the values `ends`.
 
         `until` is the processor time, as by `cpu_seconds`, at which the analysis stops.
         """
@@ -148,15 +148,21 @@ class _Comparison:
                 yield from self._composed(here, number, unlike[pair])
 
     def _output(self, number: int) -> Pair | None:
-        """Return the leaf of each root that is output `number`; `None` if one of them has none."""
+        """Return the tensors of both roots that are output number `number`.
+
+        `None` if one of the roots has no such output.
+        """
         a, b = (side.root for side in self._sides)
         one, other = self.analysis.leaf_of(a.type, number), self.analysis.leaf_of(b.type, number)
         return None if one is None or other is None else ((a, one), (b, other))
 
     def _composed(self, here: str, output: int, unlike: Unlike) -> Iterator[Compared]:
-        """Yield the comparisons of what an output reads of each parameter.
+        """Yield the comparisons of what one output reads of each parameter.
 
-        `here` is the text of the output, `unlike` the difference that was found below it.
+        Args:
+            here: Text that names the output.
+            output: Number of the output.
+            unlike: The difference of two producers of the output, for the reason if time runs out.
         """
         try:
             a, b = self._parameters_read(*[(side.root, output) for side in self._sides])
@@ -172,10 +178,10 @@ class _Comparison:
             yield Compared(what, self._same_reads(mine, theirs))
 
     def _explore(self, pairs: Iterable[Pair]) -> dict[Pair, Unlike]:
-        """Return the pairs that are not known to be equal, each with a difference that is a cause.
+        """Return the pairs that may read different elements, each with the causing difference.
 
-        The search goes from the outputs to the operands. Pairs whose operands are pairwise equal
-        need no own proof.
+        The search goes from `pairs` to the operands. Pairs whose operands are pairwise equal need
+        no own proof; a difference of two operands counts for all their users.
         """
         stack = list(pairs)
         above: dict[Pair, list[Pair]] = {pair: [] for pair in stack}
@@ -205,9 +211,9 @@ class _Comparison:
         return unlike
 
     def _operands(self, pair: Pair) -> list[Pair] | None:
-        """Return the pairs of operands of two values, if both read their operands in the same way.
+        """Return the pairs of operands of two values that both read in the same way.
 
-        `None` if the two instructions may read different elements.
+        `None` if the two instructions may read different elements of them.
         """
         (a, _), (b, _) = pair
         flows = [tuple(self.analysis.reads(*value)) for value in pair]
@@ -273,7 +279,7 @@ class _Comparison:
     def _difference(self, pair: Pair) -> Unlike | None:
         """Return how two values differ; `None` if they surely read the same parameter elements.
 
-        A difference for which no index is known is `Unlike(pair)`.
+        If no index that shows the difference is known, it is `Unlike(pair)` without an example.
         """
         outputs = [self.analysis.tensor_of(value.type, leaf) for value, leaf in pair]
         if self._allowance.is_spent or outputs[0] is None or outputs[1] is None:
@@ -331,7 +337,10 @@ class _Comparison:
         return all(self._same_reads(a.get(k, ()), b.get(k, ())).is_proved for k in a.keys() | b)
 
     def _parameters_read(self, *tensors: Leaf) -> list[dict[tuple[int, int], Accesses]]:
-        """Return, for a tensor of each program, its accesses by parameter and leaf number."""
+        """Return, for one tensor of each program, its accesses to parameters.
+
+        Keys are the numbers of the parameter, and of the tensor in it.
+        """
         return [
             _by_parameter(reads.of(*tensor))
             for reads, tensor in zip(self._whole, tensors, strict=True)
@@ -358,7 +367,7 @@ class _Comparison:
     # both programs.
     @cached_property
     def _representatives(self) -> dict[Instruction, Instruction]:
-        """The first value that surely equals a value, by value.
+        """For each value of both programs, the first value that surely equals it.
 
         Values inside equal calls are included; `renamed_value` distinguishes the calls.
         """
@@ -377,7 +386,7 @@ class _Comparison:
 
 
 def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Accesses]:
-    """Return the accesses to parameters, by parameter number and leaf number."""
+    """Return the accesses to parameters among `ends`, by parameter number and leaf number."""
     return {
         (value.op.number, tensor): found
         for (value, tensor), found in ends.items()
@@ -401,7 +410,7 @@ def _parameters_of(value: Instruction) -> set[int]:
 
 
 def _is_certain(accesses: Accesses) -> bool:
-    """Are all maps exact, and independent of values that the program reads at run time?"""
+    """Are all maps of `accesses` exact, and independent of values read at run time?"""
     return not origins_of(accesses) and all(x.precision is Precision.EXACT for x in accesses)
 
 
@@ -466,10 +475,11 @@ def _as_json(proof: Proof) -> tuple[str, str, tuple[Sequence[int], Sequence[int]
 
 
 def same_of_origins(a: Accesses, b: Accesses, participants: Participants) -> Proof:
-    """Prove or refute that two unions of accesses are equal; equal values may have two names.
+    """Prove or refute that two unions of accesses are equal; values may have other names in both.
 
-    A refutation counts only if all values that one union alone reads at run time are parameters,
-    which are independent.
+    Different values that the maps read at run time may be equal. So a refutation counts only if all
+    values that only one union reads are parameters, which are independent; else the result is
+    undecided.
     """
     found = same(a, b, participants)
     if found.verdict is not Verdict.REFUTED:
@@ -527,9 +537,9 @@ class Numbering:
         operands: tuple[Instruction, ...],
         known: dict[Instruction, int],
     ) -> tuple[object, ...]:
-        """Return a key that is equal for instructions of equal structure, with these operands.
+        """Return a key of an instruction that reads `operands`; equal keys mean equal structure.
 
-        `known` has the numbers of operands.
+        `known` has the numbers of operands; an operand without a number stands for itself.
         """
         number = self._structure_ids
         return (
@@ -541,9 +551,9 @@ class Numbering:
         )
 
     def _operands_of_element(self, ins: Instruction, index: int) -> tuple[Instruction, ...] | None:
-        """Return the operands on which element `index` of a called tuple depends.
+        """Return the operands of a call on which element `index` of the returned tuple depends.
 
-        `None` if the instruction does not call such a computation, or the operands are not known.
+        `None` if the instruction is no such call, or the operands are not known.
         """
         if not isinstance(ins.op, CALLING) or len(ins.calls) != 1 or captured(ins):
             return None

@@ -103,7 +103,10 @@ class Execution:
         return found
 
     def inverse(self, place: Place) -> Accesses:
-        """Return the test program's maps from a source to an output; `place` names both."""
+        """Return the test program's maps that lead from a source's tensor to an output.
+
+        `place` has the numbers of the output, the source and its tensor.
+        """
         if place not in self._inverse:
             _, source, leaf = place
             ins = self.instance.ins
@@ -196,7 +199,7 @@ def _analysed(question: Callable[[], T]) -> T:
 
 
 def _position(instance: Instance, operand: int | Instruction) -> int:
-    """Return the number of the source that an operand (by number) or a captured value is."""
+    """Return the number of a source: of an operand, given by its number, or of a captured value."""
     if isinstance(operand, int):
         return operand
     return instance.sources.index(operand, len(instance.ins.operands))
@@ -231,8 +234,8 @@ class Run(Struct, frozen=True, eq=False):
     Attributes:
         base: The base run, without the changes.
         values: Values of the sources.
-        changed: Flags of the changed columns. Shape `[columns]`.
-        moved: Flags of the rows that differ from the base run. Shape `[rows]`.
+        changed: Flags of the changed source elements. Shape `[columns]`.
+        moved: Flags of the output elements that differ from the base run. Shape `[rows]`.
     """
 
     base: Base
@@ -243,24 +246,28 @@ class Run(Struct, frozen=True, eq=False):
     def alone(self, touched: Bools) -> tuple[Ints, Ints]:
         """Return the rows that differ and depend on exactly one changed column, and that column.
 
-        `touched` says whether each row depends on each changed column; shape `[rows, changed]`.
+        A row is an output element, a column a source element. `touched` says whether each row
+        depends on each changed column; shape `[rows, changed]`.
         """
         rows = np.flatnonzero(self.moved & (touched.sum(axis=1) == 1))
         return rows, np.flatnonzero(self.changed)[touched[rows].argmax(axis=1)]
 
     def unexplained(self, touched: Bools) -> list[tuple[Run, int]]:
-        """Return the rows that differ but depend on no changed column, each with this run.
+        """Return the output elements that differ but depend on no changed element, with this run.
 
-        Such a row shows that the maps are wrong. `touched` is as in `alone`.
+        Such an element shows that the maps are wrong. `touched` says whether each output element
+        (row) depends on each changed one; shape `[rows, changed]`.
         """
         return [(self, int(r)) for r in np.flatnonzero(self.moved & ~touched.any(axis=1))]
 
 
 class _Query(Struct, frozen=True, eq=False):
-    """A query about the maps from one output to one leaf of a source.
+    """A query about the maps from one output to one tensor of a source.
 
-    `place` has the numbers of these. `accesses` are the maps to check; `None` stands for those of
-    the test program. With `inverse`, they lead from the source to the output.
+    Attributes:
+        place: Numbers of the output, the source and its tensor.
+        accesses: The maps to check; `None` stands for those of the test program.
+        inverse: Whether the maps lead from the source to the output.
     """
 
     place: Place
@@ -277,7 +284,7 @@ class Evidence:
         seed: Seed of all random values.
         elements: Numbering of the elements of sources and outputs.
         runs: Runs with changed elements.
-        copies: Base runs on distinct numbers, each with the column of which each row is a copy, or
+        copies: Base runs on distinct numbers, each with the column that each row is a copy of, or
             -1.
         failures: Texts that say why some runs were not possible.
         undecided: Text that says why the maps cannot be evaluated; empty if they can.
@@ -345,10 +352,10 @@ class Evidence:
             self.failures.append("all that is read moves everything")
 
     def _claimed_relation(self, base: Base) -> Bools:
-        """Return whether each row depends on each column, by the maps.
+        """Return whether each output element depends on each source element, by the maps.
 
         The result has shape `[rows, columns]`. All entries are true if the maps cannot be
-        evaluated.
+        evaluated. `base` is the run whose values the maps may read.
         """
         try:
             return self._touched.relation(base)
@@ -357,10 +364,15 @@ class Evidence:
             return np.ones((self.elements.rows, self.elements.size), np.bool_)
 
     def _run(self, base: Base, changed: Bools, kind: int, rng: np.random.Generator) -> Run | None:
-        """Run with changed columns, and record the run.
+        """Run the test program with changed columns, and record the run.
 
-        `changed` flags the columns, `kind` selects the style of the new values. `None` if nothing
-        changed or the run failed.
+        `None` if nothing changed or the run failed.
+
+        Args:
+            base: The run with which the results are compared.
+            changed: Flags of the columns to change. Shape `[columns]`.
+            kind: Number that selects the style of the new random values.
+            rng: Source of randomness.
         """
         if not changed.any():
             return None
@@ -378,7 +390,7 @@ class Evidence:
         return run
 
     def _note(self, run: Run) -> None:
-        """Record the dependences that a run shows, and the rows that it changed wrongly."""
+        """Record the dependences that a run shows, and the outputs it changes against the maps."""
         try:
             relation = self._touched.relation(run.base)
         except (UndecidedError, TimeOverError):
@@ -390,7 +402,11 @@ class Evidence:
         self._found[run.alone(touched)] = True
 
     def _number(self, base: Base, rng: np.random.Generator) -> None:
-        """Record the column that each row copies, by two runs on distinct numbers that agree."""
+        """Record, for each row, of which column it is a copy: a source element of equal value.
+
+        The sources have distinct values in the run `base`. A second run on other distinct values
+        must show the same column; else the record is -1.
+        """
         try:
             other = self.runner.base("numbered", rng, base)
         except (HloscopeError, OverflowError):
@@ -442,9 +458,10 @@ class Evidence:
         return int((seen & first).sum()), int(first.sum()), violation
 
     def is_suspect(self, place: Place) -> bool:
-        """Did a run show a dependence of an output on a leaf that the test program's maps may lack?
+        """Did a run show that an output depends on a tensor which its maps may lack?
 
-        `place` has the numbers of the output, the source and its leaf.
+        `place` has the numbers of the output, the source and its tensor; the maps are those of the
+        test program.
         """
         output = place[0]
         elements = self.elements
@@ -470,11 +487,16 @@ class Evidence:
         columns: Ints,
         seen: Bools,
     ) -> Violation | None:
-        """Mark observed copies in `seen`; return a copy that the maps do not have as a violation.
+        """Compare the rows that are copies of columns with the maps; return a copy that these lack.
 
-        `relations` has the relation of each base run by `id`; `None` stands for those of the test
-        program's maps. `rows` are those of the queried output, `columns` those of the queried leaf;
-        `seen` has a flag for each pair.
+        Args:
+            query: The maps to check.
+            relations: The relation of each base run by `id`; `None` stands for those of the test
+                program's maps.
+            rows: Rows of the queried output.
+            columns: Columns of the queried leaf, ascending.
+            seen: Flags of observed pairs, one for each of `rows` and `columns`; copies that the
+                maps have are set to true.
         """
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
@@ -489,11 +511,17 @@ class Evidence:
         return None
 
     def _queried_relations(self, query: _Query, block: Any) -> dict[int, Bools] | None:
-        """Return the relation of each base run, with the pairs of the queried maps.
+        """Return which output elements depend on which source elements, by the queried maps.
 
-        A relation is a table of flags `[rows, columns]`; keys are the `id`s of base runs. `block`
-        are the rows of the queried output and the columns of the queried leaf; the rest is as by
-        the test program's maps. `None` if no relation changes.
+        Only one block of each table is by the queried maps; the rest is by the test program's maps.
+
+        Args:
+            query: The maps.
+            block: Rows of the queried output and columns of the queried tensor, as a numpy index.
+
+        Returns:
+            A table of flags `[rows, columns]` for each base run, by its `id`; `None` if the queried
+            maps change no table.
         """
         accesses = query.accesses or ()
         if not query.inverse and accesses == self.claims.get(query.place, ()):
@@ -523,14 +551,15 @@ class Evidence:
     def _reevaluated(
         self, relations: Mapping[int, Bools], block: Any
     ) -> tuple[Bools, Bools, list[tuple[Run, int]]]:
-        """Evaluate all runs with other relations than those of the test program's maps.
-
-        Return the part of the first base run's relation in `block`, the observed pairs in `block`,
-        and the wrong changes: runs with the row that no changed column explains.
+        """Evaluate all runs with other tables of dependences than those of the test program's maps.
 
         Args:
-            relations: The relation of each base run, by `id`.
-            block: Rows of the queried output, and columns of the queried leaf.
+            relations: Whether each row depends on each column, for each base run by `id`.
+            block: Rows of the queried output and columns of the queried tensor, as a numpy index.
+
+        Returns:
+            The first base run's table in `block`; the observed pairs in `block`; and the wrong
+            changes: runs, each with a row that no changed column explains.
         """
         first = relations[id(self.runs[0].base)][block]
         found = nothing(self.elements.rows, self.elements.size)
@@ -542,7 +571,10 @@ class Evidence:
         return first, found[block], wrong
 
     def _confirmed(self, base: Base, row: int, column: int, query: _Query) -> Violation | None:
-        """Change the element that a row copies; return a violation if the row changes with it."""
+        """Change the source element `column` that an output element `row` copies.
+
+        Return a violation if the row changes with it against the queried maps; else `None`.
+        """
         changed = np.zeros(self.elements.size, np.bool_)
         changed[column] = True
         run = self._run(base, changed, 0, np.random.default_rng(self.seed))
@@ -553,7 +585,10 @@ class Evidence:
     def _narrowed(self, run: Run, row: int, query: _Query) -> Violation | None:
         """Return the violation by one changed element of a run, which bisection finds.
 
-        `row` is an output element that the run changed. `None` if the maps have the pair of both.
+        Args:
+            run: The run.
+            row: An output element that the run changed.
+            query: The maps to check. If they have the pair of both elements, the result is `None`.
 
         Raises:
             UndecidedError: The time limit is exceeded.
@@ -607,9 +642,10 @@ class Evidence:
         )
 
     def _is_claimed(self, base: Base, row: int, column: int, query: _Query) -> bool:
-        """Do the queried maps have the pair of a row and a column?
+        """Do the queried maps have the pair of output element `row` and source element `column`?
 
-        Pairs outside of the queried output and leaf count as contained.
+        Pairs outside of the queried output and leaf count as contained. `base` is the run whose
+        values the maps read.
         """
         place, given = query.place, query.accesses
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
@@ -622,7 +658,10 @@ class Evidence:
         return bool(part[np.searchsorted(rows, row), np.searchsorted(columns, column)])
 
     def _partly_changed(self, run: Run, columns: Ints) -> tuple[Value, ...]:
-        """Return the sources' values of the base run, with the run's new values in some columns."""
+        """Return the sources' values of the base run, with new values of `run` in some elements.
+
+        `columns` are the numbers of these source elements.
+        """
         return partly_changed(self.elements, run.base, run.values, columns)
 
 

@@ -59,11 +59,17 @@ SECONDS: Final = 5.0
 
 
 class WalkTooLongError(UndecidedError):
-    """A traversal exceeded the limit of its steps or time; fewer start elements would not help."""
+    """A traversal exceeded the limit of its steps or its time.
+
+    Starting from fewer elements would not help.
+    """
 
 
 class Follower(Protocol[T]):
-    """Represents the elements that a traversal has reached, as states of type `T`."""
+    """Represents the elements that a traversal has reached, as states of type `T`.
+
+    A state is a set of elements of one tensor.
+    """
 
     def through(self, reached: T, access: Access, names: Names) -> T | None:
         """Return the elements that an access leads to from the elements `reached`.
@@ -79,7 +85,7 @@ class Follower(Protocol[T]):
         """Return a key of a state; equal keys mean equal elements."""
 
     def weight(self, reached: T) -> int | None:
-        """Return the memory of a state, in numbers of 8 bytes.
+        """Return the memory that a state takes, in units of 8 bytes.
 
         `None` if the state must not be stored for other traversals.
         """
@@ -91,8 +97,7 @@ class Reached(Struct, Generic[T], frozen=True):
     Attributes:
         elements: State of the follower; `None` if no known map leads to an element.
         unknown: Text that says why more elements may be reached; empty if that is impossible.
-        over: Text that says why fewer elements than these may be reached; empty if that is
-            impossible.
+        over: Text that says why some of `elements` may not be reached; empty if that is impossible.
     """
 
     elements: T | None
@@ -185,7 +190,10 @@ class Steps:
         return flows
 
     def reads_values(self, computation: Computation) -> bool:
-        """May a map in the computation or its callees read values at run time, or be unbounded?"""
+        """May a map in the computation or its callees read values at run time, or be unbounded?
+
+        Such maps have runtime variables, or range variables without an upper bound.
+        """
         known = self._has_runtime
         stack = [computation] if computation not in known else []
         while stack:
@@ -216,7 +224,7 @@ class Steps:
         return any(m.runtime or any(v.interval.hi >= POS_INF for v in m.ranges) for m in maps)
 
     def bodies(self, ins: Instruction) -> Bodies:
-        """Return the dependences of the computations that an instruction calls."""
+        """Return, for each computation that an instruction calls, what its results depend on."""
         return by_convention(ins)
 
     def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
@@ -251,7 +259,7 @@ class Steps:
 
 
 class Walker(Generic[T]):
-    """Traverses a program towards the producers, with one follower.
+    """Traverses a program towards the producers; a `Follower` represents the elements reached.
 
     Calls of one computation with equal elements share a result.
     """
@@ -270,9 +278,16 @@ class Walker(Generic[T]):
         self._captured = once_for_each(captured)  # asked for each of up to 2,048 branches
 
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
-        """Return the operand elements that elements `start` of an instruction's leaf depend on.
+        """Return the operand elements on which elements of an instruction's leaf depend.
 
-        Keys are the numbers of operand and leaf; captured values are numbered after the operands.
+        Args:
+            ins: The instruction.
+            leaf: Number of the leaf.
+            start: Elements of the leaf, as a state of the follower.
+
+        Returns:
+            The elements, by the numbers of operand and leaf; captured values are numbered after the
+            operands.
 
         Raises:
             UndecidedError: The follower cannot represent the elements, or the traversal takes too
@@ -304,9 +319,16 @@ class Walker(Generic[T]):
     def parameters(
         self, ins: Instruction, leaf: int, start: T, computation: Computation
     ) -> dict[tuple[int, int], Reached[T]]:
-        """Return the parameter elements that elements `start` of an instruction's leaf depend on.
+        """Return the parameter elements on which elements of an instruction's leaf depend.
 
-        Keys are the numbers of the parameter of `computation`, and of its leaf.
+        Args:
+            ins: The instruction.
+            leaf: Number of the leaf.
+            start: Elements of the leaf, as a state of the follower.
+            computation: The computation whose parameters are reached.
+
+        Returns:
+            The elements, by the numbers of the parameter and of its leaf.
         """
         ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), OWN_NAMES))
         return {
@@ -318,7 +340,7 @@ class Walker(Generic[T]):
     def _ended(self, walk: Walk[T]) -> Ends[T]:
         """Run a traversal, and all traversals that it yields, on an explicit stack.
 
-        Return the ends of the traversal.
+        Return the ends of the traversal: the elements reached in parameters and captured values.
         """
         stack = [walk]
         ends: Ends[T] = {}
@@ -333,7 +355,13 @@ class Walker(Generic[T]):
         return ends
 
     def _inside(self, flow: Called, reached: Reached[T], names: Names, inner: Names) -> Walk[T]:
-        """Traverse a called computation, whose values have the names `inner`; return the ends.
+        """Traverse a called computation from the elements `reached` of the caller; return the ends.
+
+        Args:
+            flow: The dependence on a leaf of the computation's root.
+            reached: Elements of the calling instruction's value.
+            names: Names of the caller's values.
+            inner: Names of the called computation's values.
 
         Raises:
             UndecidedError: The computation calls itself.
@@ -363,9 +391,10 @@ class Walker(Generic[T]):
         return known
 
     def _store(self, key: Hashable, entered: Reached[T], ends: Ends[T]) -> None:
-        """Store the ends of a traversal under `key`, if the computation has no runtime variables.
+        """Store the ends of the traversal of a called computation under `key`.
 
-        `entered` are the elements of the root from which the computation was traversed.
+        Nothing is stored if a state belongs to one query only, as isl relations do. `entered` are
+        the elements of the computation's root from which it was traversed.
         """
         reached = [r.elements for r in (entered, *ends.values()) if r.elements is not None]
         weights = [self._follower.weight(elements) for elements in reached]
@@ -375,7 +404,10 @@ class Walker(Generic[T]):
             self._steps.kept.add((type(self._follower), key), ends, total + len(ends))
 
     def _names_in(self, flow: Called, ins: Instruction, names: Names) -> Names:
-        """Return the names of values in a called computation; equal calls share one object."""
+        """Return the names of values in the computation that `ins` calls; equal calls share them.
+
+        `flow` leads into the computation; `names` are those of the calling computation.
+        """
         key = (ins, flow.callee, flow.first, names)
         known = self._names.get(key)
         if known is None:
@@ -472,7 +504,7 @@ class Walker(Generic[T]):
         return Reached(elements, unknown, over)
 
     def _add(self, table: dict[K, Reached[T]], key: K, more: Reached[T]) -> None:
-        """Join reached elements with those in `table[key]`."""
+        """Join the reached elements `more` with those in `table[key]`; store the union there."""
         known = table.get(key)
         if known is None:
             table[key] = more
@@ -485,7 +517,14 @@ class Walker(Generic[T]):
 
 
 def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], names: Names) -> Names:
-    """Return the names of values in a called computation; `read` are the values `ins` captures."""
+    """Return the names of values in the computation that `ins` calls.
+
+    Args:
+        flow: The dependence that leads into the computation.
+        ins: The calling instruction.
+        read: Values that `ins` captures.
+        names: Names of the caller's values.
+    """
     if flow.first is None:
         return Names(caller=names)
     given = zip(flow.callee.parameters, ins.operands[flow.first :], strict=False)
@@ -495,9 +534,10 @@ def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], nam
 
 
 def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | None:
-    """Return the value of the caller that an end inside a called computation stands for.
+    """Return the value of the caller `ins` that an end inside its called computation stands for.
 
-    `None` for a parameter of a computation that is applied to elements, such as a reduction's.
+    A parameter stands for an operand, a captured value for itself. `None` for a parameter of a
+    computation that is applied to elements, such as a reduction's.
     """
     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
         return end
@@ -526,7 +566,7 @@ class Names:
 
         Args:
             passed: Operands by parameter, in the caller's names.
-            outside: Values that the computation captures.
+            outside: Values of outer computations that the computation captures.
             call: The calling instruction, and the number of its operand that is the first
                 parameter.  `None` if the computation has no other caller.
             caller: Names in the calling computation.

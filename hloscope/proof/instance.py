@@ -70,7 +70,7 @@ class Instance(Struct, frozen=True, eq=False):
             those of the program.
         computation: The instruction's computation, if the maps lead to its parameters.
         sources: The values that runs change: operands and captured values, or parameters.
-        feeding: Computes the sources from free values; free sources are passed through.
+        feeding: Computes the sources from values that can be chosen freely, its parameters.
         running: Computes the instruction's value from the sources.
         grouping: The devices on which the test program runs; each has its own values.
         shrunk: New sizes by old sizes; empty if nothing was shrunk.
@@ -177,7 +177,9 @@ class _Query(NamedTuple):
 
 
 def _instance(query: _Query, grouping: Regrouping, deadline: Deadline) -> Instance:
-    """Return the test program on given devices; it is shrunk if it is large or group sizes change.
+    """Return the test program of a query on the devices of `grouping`.
+
+    It is shrunk if it is large or group sizes change.
 
     Raises:
         NotExecutableError: The program cannot be run on these devices.
@@ -230,6 +232,8 @@ def _small_sizes(
 ) -> dict[int, int]:
     """Return new sizes, by old sizes, for all values of a test program.
 
+    `involved` are its instructions; `grouping` has its devices and the new group sizes.
+
     Raises:
         ShrinkError: No small sizes keep the program valid.
     """
@@ -264,7 +268,10 @@ class _Rebuilding:
     ) -> Instance:
         """Return the test program of an instruction.
 
-        `reason` says why a large program is not shrunk.
+        Args:
+            ins: The instruction.
+            computation: The instruction's computation, if the maps lead to its parameters.
+            reason: Text that says why a large program is not shrunk.
         """
         if computation is not None:
             return self._of_computation(ins, computation, reason)
@@ -304,7 +311,10 @@ class _Rebuilding:
         return Instance(made, None, sources, feeding, whole, grouping, sizes, reason, copies)
 
     def _of_computation(self, ins: Instruction, computation: Computation, reason: str) -> Instance:
-        """Return the test program whose sources are the parameters of a computation."""
+        """Return the test program of `ins` whose sources are the parameters of a computation.
+
+        `reason` says why a large program is not shrunk.
+        """
         parameters = [self._parameter(p, k) for k, p in enumerate(computation.parameters)]
         inside = [self._copied(i) for i in needed(ins) if i not in self._new]
         root = self._new[ins]
@@ -319,7 +329,7 @@ class _Rebuilding:
     def _parameter(
         self, value: Instruction, number: int, old: Instruction | None = None
     ) -> Instruction:
-        """Return a new parameter that represents a value in the copy.
+        """Return a new parameter with number `number` that represents a value in the copy.
 
         It has the type of `old`, or else the type of the value with new sizes.
         """
@@ -426,7 +436,7 @@ def _check(
 
 
 def _fits(inferred: Type, declared: Type) -> bool:
-    """Are the sizes of two types compatible?
+    """Are the sizes of the inferred and the declared type compatible?
 
     Element types are ignored: for some ops they are a free choice.
     """
@@ -453,7 +463,7 @@ def _computation(
     instructions: Sequence[Instruction],
     results: Sequence[Instruction],
 ) -> Computation:
-    """Return a computation that returns one value, or a tuple of several."""
+    """Return a computation with a `return` of the values `results` at its end."""
     types = tuple([r.type for r in results])
     root = Instruction("return", TupleType(types), Return(), tuple(results))
     return Computation(name, Body((*instructions, root), tuple(parameters), root))

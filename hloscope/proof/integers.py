@@ -67,12 +67,12 @@ class Known(NamedTuple):
     is_known: Bools
 
     def at(self, place: Any) -> Known:
-        """Return the integers at some positions of the array."""
+        """Return the integers and flags at `place`, any numpy index of the array."""
         return Known(self.values[place], self.is_known[place])
 
 
 class Index:
-    """Indices into a tensor: either given, with an array for each dimension, or all in order."""
+    """Indices into a tensor: given by an array for each dimension, or all indices in order."""
 
     __slots__ = ("_columns", "_shape", "count")
 
@@ -109,9 +109,10 @@ class Integers:
         self._whole: dict[Instruction, Known | None] = {}
 
     def at(self, ins: Instruction, columns: Sequence[Ints], count: int) -> Known:
-        """Return the elements at `count` indices; those outside of the tensor are not known.
+        """Return the integers at `count` indices of the value of `ins`.
 
-        `columns` has an array for each dimension.
+        Those outside of the tensor are marked as not known. `columns` has, for each dimension, an
+        array with that component of all indices.
 
         Raises:
             UndecidedError: The elements depend on too many others.
@@ -124,7 +125,7 @@ class Integers:
         return found
 
     def _answered(self, ins: Instruction, index: Index) -> Known | None:
-        """Return the elements at indices; `None` if none is known.
+        """Return the integers at indices of the value of `ins`; `None` if none is known.
 
         Requests for operand elements wait on an explicit stack.
 
@@ -179,7 +180,7 @@ class Integers:
         return Known(found.values, found.is_known & inside)
 
     def _all(self, ins: Instruction) -> RequestCoroutine:
-        """Return all elements in row-major order; they are computed once for each instruction."""
+        """Return all integers of the value of `ins` in row-major order, computed once."""
         if ins not in self._whole:
             shape = _shape(ins)
             found = yield from self._computed(ins, Index(prod(shape), shape=shape))
@@ -188,7 +189,10 @@ class Integers:
         return self._whole[ins]
 
     def _computed(self, ins: Instruction, index: Index) -> RequestCoroutine:
-        """Return the elements, computed from the op; those that overflow the type are not known."""
+        """Return the elements at indices, computed by the instruction's op.
+
+        Integers that the result type cannot represent are marked as not known.
+        """
         found: Known | None = None
         match ins.op:
             case Constant(literal):
@@ -256,7 +260,10 @@ def _shape(ins: Instruction) -> tuple[int, ...]:
 
 
 def _places(columns: Sequence[Any], shape: tuple[int, ...], count: int) -> Any:
-    """Return the row-major positions of `count` indices, given an array for each dimension."""
+    """Return the row-major positions of `count` indices in a tensor of shape `shape`.
+
+    `columns` has, for each dimension, an array with that component of all indices.
+    """
     return ravel(columns, shape) if columns else np.zeros(count, np.int64)
 
 
@@ -273,7 +280,7 @@ def _written(literal: Literal, type: Type, index: Index) -> Known | None:
 
 
 def _fitting(known: Known, type: Type) -> Known:
-    """Mark integers that a type cannot represent as not known, and set them to 0."""
+    """Return integers of a type; those that it cannot represent are 0 and marked as not known."""
     limits = _limits(type)
     assert limits is not None
     values, ends = known.values, limits
@@ -347,7 +354,10 @@ A_FEW: Final = 8
 
 
 class Values:
-    """The values of runtime variables in one trial; they depend on origin and index only."""
+    """The values of runtime variables in one trial: known integers, else pseudo-random ones.
+
+    A pseudo-random value depends only on the seed, the tensor that is read, and the index.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed

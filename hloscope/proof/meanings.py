@@ -43,7 +43,7 @@ from hloscope.proof.pairing import (
 )
 
 Meaning: TypeAlias = "int | tuple[Meaning, ...]"
-"""The number of an array; for a tuple, those of its elements."""
+"""The value number of an array; for a tuple, a tuple with those of its elements."""
 _Steps: TypeAlias = "Generator[_Steps, Any, Any]"
 """A coroutine that waits for those it yields: regions nest deeper than Python's call limit."""
 
@@ -62,7 +62,10 @@ _MOST_VISITS: Final = 64
 
 
 def flat(meaning: Meaning) -> list[int]:
-    """Return the numbers of all arrays, with tuples flattened."""
+    """Return the value numbers of all arrays of a value, with tuples flattened.
+
+    Equal value numbers mean equal values.
+    """
     found: list[int] = []
     stack: list[Meaning] = [meaning]
     while stack:
@@ -75,7 +78,7 @@ def flat(meaning: Meaning) -> list[int]:
 
 
 def _leaves(type_: Type) -> list[Type]:
-    """Return the types of all arrays, with tuples flattened."""
+    """Return the types of all arrays of a type, with tuples flattened."""
     found: list[Type] = []
     stack: list[Type] = [type_]
     while stack:
@@ -88,7 +91,7 @@ def _leaves(type_: Type) -> list[Type]:
 
 
 def _like(type_: Type, numbers: Sequence[int]) -> Meaning:
-    """Return the numbers of arrays in the tuple structure of a type.
+    """Return the value numbers `numbers` of arrays, arranged in the tuples of a type.
 
     The function may recurse, since parsers limit the nesting of types.
     """
@@ -110,7 +113,7 @@ class Meanings:
             constants of these types count as equal.
 
     Attributes:
-        of: The number of each instruction's value.
+        of: The value number of each instruction; for a tuple, those of its elements.
     """
 
     def __init__(self, unknown: frozenset[object] = frozenset()) -> None:
@@ -132,19 +135,19 @@ class Meanings:
         """Called with each instruction and its number; returns the number to use."""
 
     def number(self, key: object) -> int:
-        """Return the number for a key; equal keys have equal numbers."""
+        """Return the value number for a key: a new one at first, the same for each equal key."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def program(self, entry: Computation) -> list[int]:
-        """Return the numbers of a program's results, with tuples flattened."""
+        """Return the value numbers of a program's results, with tuples flattened."""
         return flat(_done(self._computation(entry, self._symbols(entry, ("argument", 0)), 0)))
 
     # ------------------------------------------------------------------------- computations
 
     def _symbols(self, computation: Computation, what: tuple[object, ...]) -> list[Meaning]:
-        """Return numbers for a computation's parameters, which depend on position and type only.
+        """Return value numbers of parameters, which depend on position and type only.
 
-        Numbers for different keys `what` are different.
+        `what` is the start of their keys: parameters under different `what` have different numbers.
         """
         found: list[Meaning] = []
         place = 0
@@ -159,9 +162,9 @@ class Meanings:
     def _computation(
         self, computation: Computation, parameters: Sequence[Meaning], depth: int
     ) -> _Steps:
-        """Number all values of a computation, given the numbers of its parameters.
+        """Assign value numbers to all values of a computation, given those of its parameters.
 
-        Return the number of its root. `depth` is the number of regions around the computation.
+        Return that of its root. `depth` is the number of regions around the computation.
         """
         key = (computation, tuple(parameters), depth)
         known = self._regions.get(key)
@@ -179,7 +182,7 @@ class Meanings:
         return found
 
     def _callee(self, computation: Computation) -> _Steps:
-        """Return the numbers of a function's results for symbolic parameters.
+        """Return the value numbers of a function's results for symbolic parameters.
 
         The parameters are numbered by position and type only.
         """
@@ -193,7 +196,10 @@ class Meanings:
     # ------------------------------------------------------------------------------- values
 
     def _value(self, ins: Instruction, depth: int) -> _Steps:
-        """Return the number of an instruction's value, given those of its operands in `of`."""
+        """Return the value number of an instruction, given those of its operands in `self.of`.
+
+        `depth` is the number of regions around the instruction.
+        """
         op = ins.op
         # All values without elements are equal, whatever computes them.
         if is_empty(ins.type):
@@ -229,11 +235,15 @@ class Meanings:
         return (yield self._other(ins, read, depth))
 
     def _call(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Return the numbers of a call's results, by evaluating the function for these operands.
+        """Return the value numbers of a call's results, by evaluating the called function.
 
         After `_MOST_VISITS` evaluations of the function, each result is a new number for its key:
-        the operands and the result's number in the function. `read` are the numbers of the
-        operands.
+        the operands and the result's number in the function.
+
+        Args:
+            ins: The call.
+            read: Value numbers of the operands.
+            depth: Number of regions around the call.
         """
         (callee,) = ins.calls
         if self._visits.get(callee, 0) <= _MOST_VISITS:
@@ -243,10 +253,15 @@ class Meanings:
         return _like(ins.type, [self.number(("call", number, *operands)) for number in returned])
 
     def _other(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Return the number of the value of an op that has no special rule.
+        """Return the value number of an op that has no special rule.
 
-        It is that of an operand, for an identity, that of a constant, or one for the op and its
-        operands.
+        It is that of an operand, if the op returns it unchanged; that of a constant, if the op can
+        be computed; else one for the op and its operands.
+
+        Args:
+            ins: The instruction.
+            read: Value numbers of the operands.
+            depth: Number of regions around the instruction.
         """
         op = ins.op
         operands = [number for part in read for number in flat(part)]
@@ -285,13 +300,19 @@ class Meanings:
         return _like(ins.type, [self.number(("part", key, k)) for k in range(len(leaves))])
 
     def _reduced_nothing(self, ins: Instruction, operands: list[int]) -> Meaning:
-        """Return the numbers of a reduction without elements: those of its initial values."""
+        """Return the value numbers of a reduction of nothing: those of its initial values.
+
+        The reduced operands have no elements. `operands` has the value numbers of all operands.
+        """
         initial = operands[len(operands) // 2 :]
         leaves = _leaves(ins.type)
         return _like(ins.type, [self._filled(n, t) for n, t in zip(initial, leaves, strict=True)])
 
     def _filled(self, number: int, type_: Type) -> int:
-        """Return the number of an array of a type whose elements all equal the scalar `number`."""
+        """Return the value number of an array of type `type_` that repeats a scalar.
+
+        `number` is the value number of the scalar.
+        """
         if not isinstance(type_, TensorType) or not type_.rank or not type_.is_static:
             return number
         base, _ = self._spread.get(number, (number, ()))
@@ -301,9 +322,10 @@ class Meanings:
         return found
 
     def _folded(self, ins: Instruction, operands: list[int]) -> int | None:
-        """Return the number of an op on constants, by computing its value.
+        """Return the value number of an op on constants, by computing its value.
 
-        `None` if that is not possible. XLA folds such ops when it translates programs.
+        `None` if that is not possible. XLA folds such ops when it translates programs. `operands`
+        has the value numbers of the operands.
         """
         type_ = ins.type
         known = [self._values.get(number) for number in operands]
@@ -326,7 +348,7 @@ class Meanings:
         return None if isinstance(found, tuple) else self._of_array(np.asarray(found), type_)
 
     def _array(self, number: int, type_: Type) -> Any:
-        """Return the elements of a value that is a constant, as an array of a type."""
+        """Return the elements of the constant with value number `number`, as an array of a type."""
         value = self._values[number]
         assert isinstance(type_, TensorType)
         return np.broadcast_to(value, type_.shape) if not value.shape else value
@@ -338,7 +360,7 @@ class Meanings:
         return in_order and without_layouts(ins.type) == without_layouts(ins.operands[0].type)
 
     def _as_wide(self, ins: Instruction, operands: list[int]) -> list[int]:
-        """Return the numbers of the operands, with scalars broadcast to the result's shape.
+        """Return the value numbers of the operands, with scalars broadcast to the result's shape.
 
         StableHLO allows scalars where HLO needs arrays.
         """
@@ -355,7 +377,7 @@ class Meanings:
         return found
 
     def _constant(self, ins: Instruction) -> Meaning:
-        """Return the number of a constant.
+        """Return the value number of a constant.
 
         If all elements are equal, it is the number of a broadcast scalar.
         """
@@ -372,7 +394,7 @@ class Meanings:
         return self._of_array(np.asarray(value), type_)
 
     def _of_array(self, array: Any, type_: TensorType) -> int:
-        """Return the number of an array with these elements."""
+        """Return the value number of a constant with the elements of `array`."""
         data = array.tobytes()
         first = array.reshape(-1)[:1]
         if array.size and data == first.tobytes() * array.size:
@@ -386,9 +408,10 @@ class Meanings:
         return number
 
     def _moved(self, ins: Instruction, operand: int) -> int:
-        """Return the number of a broadcast, reshape or transpose of the value `operand`.
+        """Return the value number of a broadcast, reshape or transpose.
 
-        Consecutive ones that only place dimensions or add dimensions of size 1 equal a single
+        `operand` is the value number of its operand. Consecutive such ops that only permute
+        dimensions, or add dimensions of size 1 or broadcast ones, have the number of a single
         broadcast.
         """
         before, after = ins.operands[0].type, ins.type
@@ -415,10 +438,14 @@ class Meanings:
         return number
 
     def _regrouped(self, operand: int, before: TensorType, after: TensorType) -> int:
-        """Return the number of a reshape that merges or splits dimensions.
+        """Return the value number of a reshape that merges or splits dimensions.
 
-        Consecutive reshapes have the number of one reshape of the first value. `before` is the type
-        of the operand, `after` that of the result.
+        Consecutive reshapes have the number of one reshape of the first value.
+
+        Args:
+            operand: Value number of the operand.
+            before: Type of the operand.
+            after: Type of the result.
         """
         base, dims = self._spread.get(operand, (operand, wide_dimensions(before)))
         if not dims:
@@ -447,7 +474,8 @@ class Meanings:
     ) -> Mapping[int, int] | None:
         """Return the result dimension of each operand dimension of a size other than 1.
 
-        `None` if such a dimension is merged or split.
+        `ins` is a broadcast, reshape or transpose from type `before` to type `after`. `None` if
+        such a dimension is merged or split.
         """
         wide = wide_dimensions(before)
         if isinstance(ins.op, Transpose):
@@ -460,7 +488,11 @@ class Meanings:
         return dict(zip(wide, new, strict=True))
 
     def _spread_as(self, base: int, dims: tuple[int, ...], type_: TensorType) -> int:
-        """Return the number of the value `base` broadcast to a type along `dims`."""
+        """Return the value number of a broadcast to a type.
+
+        `base` is the value number of the broadcast value; `dims` has the result dimension of each
+        of its dimensions of a size other than 1.
+        """
         own = self._types.get(base)
         if own is not None and own.sizes == type_.sizes and dims == wide_dimensions(type_):
             return base
@@ -471,9 +503,10 @@ class Meanings:
     # ------------------------------------------------------------------------------ control
 
     def _branches(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Return the numbers of a conditional, from those of its branches.
+        """Return the value numbers of a conditional, from those of its branches.
 
-        A constant condition selects one branch.
+        A constant condition selects one branch. `read` has the value numbers of the operands,
+        `depth` is the number of regions around the op.
         """
         found: list[list[int]] = []
         for place, branch in enumerate(ins.calls):
@@ -493,9 +526,10 @@ class Meanings:
         return _like(ins.type, numbers)
 
     def _loop(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Return the numbers of a loop's results.
+        """Return the value numbers of a loop's results.
 
-        A value that the body returns unchanged has the number of its initial value.
+        A value that the body returns unchanged has the number of its initial value. `read` has the
+        value numbers of the operands, `depth` is the number of regions around the loop.
         """
         first = [number for part in read for number in flat(part)]
         condition, body = ins.calls
@@ -533,9 +567,10 @@ class Meanings:
         return _like(ins.type, found)
 
     def _region(self, region: Computation, numbers: list[int], depth: int) -> _Steps:
-        """Return the numbers of a region whose parameters are the values that a loop carries.
+        """Return the value numbers of a region whose parameters are the values that a loop carries.
 
-        The parameters may be one tuple or separate values.
+        The parameters may be one tuple or separate values; `numbers` are their value numbers.
+        `depth` is the number of regions around the region.
         """
         rest, parameters = list(numbers), []
         for parameter in region.body.parameters:

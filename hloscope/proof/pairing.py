@@ -90,7 +90,7 @@ class _Numbers:
         return self._of[computation]
 
     def _number(self, key: object) -> int:
-        """Return the number for a key; equal keys have equal numbers."""
+        """Return the value number for a key: a new one at first, the same for each equal key."""
         return self._known.setdefault(key, len(self._known))
 
     def within(
@@ -105,7 +105,7 @@ class _Numbers:
             computation: The computation.
             outer: Returns a key of a value that the computation captures; equal keys get equal
                 numbers.
-            settle: Called with each instruction and its number; returns the number to use instead.
+            settle: Called with each instruction and its number; returns the number its users see.
         """
         self.of(computation)  # and all it calls
         return self._numbered(computation, outer, settle)
@@ -116,9 +116,10 @@ class _Numbers:
         outer: Callable[[Instruction], object] | None = None,
         settle: Callable[[Instruction, int], int] | None = None,
     ) -> dict[Instruction, int]:
-        """Return the numbers of a computation's instructions; its callees must be numbered before.
+        """Return the value numbers of a computation's instructions.
 
-        The arguments are as in `within`.
+        All computations that it calls must have been numbered before. The arguments are as in
+        `within`.
         """
         found: dict[Instruction, int] = {}
         for i, parameter in enumerate(computation.body.parameters):
@@ -142,9 +143,9 @@ class _Numbers:
     def _of_instruction(
         self, ins: Instruction, read: list[int], known: Mapping[Instruction, int]
     ) -> int:
-        """Return the number of an instruction, given those of its operands in `read`.
+        """Return the value number of an instruction, given those of its operands in `read`.
 
-        `known` has the numbers of earlier instructions.
+        `known` has the value numbers of earlier instructions of the computation.
         """
         op = ins.op
         if isinstance(op, Constant):
@@ -165,7 +166,7 @@ class _Numbers:
         return self._number((op.name, _fields_key(op), without_layouts(ins.type), *read, *called))
 
     def _of_constant(self, ins: Instruction) -> int:
-        """Return the number of a constant.
+        """Return the value number of a constant.
 
         If all elements are equal, it is the number of a broadcast scalar.
         """
@@ -184,7 +185,7 @@ class _Numbers:
         return self._number(("constant", content))
 
     def _of_spread(self, ins: Instruction, operand: int) -> int:
-        """Return the number of a broadcast or reshape of the value `operand`.
+        """Return the value number of a broadcast or reshape; `operand` is that of its operand.
 
         Consecutive ones that only add dimensions of size 1 equal a single broadcast.
         """
@@ -200,7 +201,11 @@ class _Numbers:
         return self._spread_as(base, tuple(places[d] for d in dims), ins.type)
 
     def _spread_as(self, base: int, dims: tuple[int, ...], type_: Type) -> int:
-        """Return the number of the value `base` broadcast to a type along `dims`."""
+        """Return the value number of a broadcast to a type.
+
+        `base` is the value number of the broadcast value; `dims` has the result dimension of each
+        of its dimensions of a size other than 1.
+        """
         number = self._number(("spread", base, dims, without_layouts(type_)))
         self._spread[number] = base, dims
         return number
@@ -271,7 +276,10 @@ _Sites = Mapping[Computation, list[tuple[Computation, Instruction]]]
 
 
 def _sites(entry: Computation) -> _Sites:
-    """Return the calls of each computation, in order: the calling computation and instruction."""
+    """Return, for each called computation, its calls in order.
+
+    A call is a pair of the calling computation and instruction.
+    """
     found: defaultdict[Computation, list[tuple[Computation, Instruction]]] = defaultdict(list)
     for computation in reachable(entry):
         for ins in computation:
@@ -288,7 +296,12 @@ def _drop_unmatched_calls(
 ) -> None:
     """Remove pairs inside functions whose calls are not paired in the same order.
 
-    `inside` has the pairs of two functions, `mine` and `theirs` the calls of each function.
+    Args:
+        pairs: All pairs of instructions; changed.
+        inside: The pairs inside two functions, by these functions; entries of functions whose calls
+            are not paired are removed.
+        mine: The calls of each function of the first program.
+        theirs: The calls of each function of the second program.
     """
 
     def corresponds(a: Computation, b: Computation) -> bool:
@@ -320,6 +333,15 @@ class _Pairing:
         partners: Pairs,
         numbers: Mapping[Instruction, int],
     ) -> None:
+        """Start with the pairs of the parameters of equal type.
+
+        Args:
+            a: The computation of the first program.
+            b: The computation of the second program.
+            pairs: Partners by instructions of the first program, those of the callers included.
+            partners: Partners by instructions of the second program.
+            numbers: Value numbers of the instructions of `b`.
+        """
         self.pairs: Final = pairs
         self.partners: Final = partners
         self.found: Final = Pairs()
@@ -342,10 +364,11 @@ class _Pairing:
             self.partners.setdefault(y, x)
 
     def settle(self, x: Instruction, number: int) -> int:
-        """Pair an instruction if possible; return the number of its partner, or its own number.
+        """Pair an instruction if possible; return its partner's value number, or its own, `number`.
 
         Instructions with equal numbers are paired first; one may be the partner of several.
-        Otherwise the partner is the only most similar instruction with the same operands.
+        Otherwise the partner is the most similar instruction with the same operands, if only one
+        is.
         """
         if x in self.pairs:
             return self.numbers.get(self.pairs[x], number)
@@ -363,7 +386,7 @@ class _Pairing:
         return number
 
     def _candidates(self, x: Instruction) -> Iterator[Instruction]:
-        """Yield the possible partners of an instruction.
+        """Yield the instructions of the second program that may be the partner of an instruction.
 
         They have no partner, have the same type, and use the partner of one of its operands.
         """
@@ -474,7 +497,7 @@ class Identities:
     def unchanged(self, ins: Instruction, operands: list[int]) -> int | None:
         """Return the value number of the operand that an op returns unchanged, or `None`.
 
-        `operands` are the value numbers of the operands.
+        `operands` are the value numbers of the operands, in order.
         """
         op = ins.op
         neutral = _NEUTRAL.get(op.name)
@@ -509,7 +532,13 @@ class Identities:
         return None
 
     def joined(self, number: int, ins: Instruction, operands: list[int]) -> None:
-        """Record the operands of a concatenation `number` by their bounds in its value."""
+        """Record the extents of operands in a concatenation, so that slices are recognized.
+
+        Args:
+            number: Value number of the concatenation.
+            ins: The concatenation.
+            operands: Value numbers of its operands.
+        """
         dimension: int = ins.op.dimension  # type: ignore[attr-defined]
         found = self._joined.setdefault(number, {})
         start = 0
@@ -549,9 +578,9 @@ class Identities:
         return None
 
     def _is_all(self, number: int, element: int, kinds: str) -> bool:
-        """Is a value a constant whose elements all equal `element`?
+        """Is the value with value number `number` a constant whose elements all equal `element`?
 
-        `kinds` has the numpy kinds of element types for which the answer may be yes.
+        `kinds` has the letters of numpy's kinds of element types; other types give false.
         """
         value = self.values.get(number)
         is_one = value is not None and not value.shape and value.dtype.kind in kinds

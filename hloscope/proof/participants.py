@@ -344,7 +344,7 @@ class _Fit:
         self.least: Final = [1, 1]
 
     def require(self, ins: Instruction, table: Table) -> None:
-        """Add the conditions of a collective.
+        """Add the conditions of a collective, whose groups are in `table`.
 
         Raises:
             GridError: No grid fits its groups.
@@ -391,7 +391,7 @@ def is_among_devices(accesses: Iterable[Access]) -> bool:
 
 
 def _collectives(access: Access) -> Iterator[Instruction]:
-    """Yield the collectives on whose groups an access depends."""
+    """Yield the collectives on whose groups the elements that an access reads depend."""
     yield from access.via
     for m in (access.map, access.replica):
         for variable in m.runtime if m is not None else ():
@@ -401,7 +401,10 @@ def _collectives(access: Access) -> Iterator[Instruction]:
 
 
 def _by_route(accesses: Accesses) -> dict[tuple[Instruction, ...], list[IndexingMap]]:
-    """Return the maps by their route: the collectives whose group positions follow the indices."""
+    """Return the maps of accesses by route.
+
+    A route is the list of collectives in whose groups the last results of a map are positions.
+    """
     found: dict[tuple[Instruction, ...], list[IndexingMap]] = {}
     for access in accesses:
         found.setdefault(access.via, []).append(joined(access))
@@ -411,7 +414,7 @@ def _by_route(accesses: Accesses) -> dict[tuple[Instruction, ...], list[Indexing
 def _reads_of(
     devices: Devices, device: int, accesses: Accesses
 ) -> dict[int, tuple[IndexingMap, ...]]:
-    """Return the maps from one device to elements of each device, by that device's number.
+    """Return the maps by which one device reads each device, by the number of the latter.
 
     Raises:
         UndecidedError: Accesses depend on run-time values, or on positions of several devices.
@@ -480,7 +483,11 @@ def _at_device(m: IndexingMap, devices: Devices, device: int) -> IndexingMap | N
 def _refuted(proof: Proof, grid: Counts, device: int, there: int) -> Proof:
     """Return a refutation with a text that names the two devices that show it.
 
-    `there` is the device whose element is read.
+    Args:
+        proof: The refutation for one pair of devices.
+        grid: The grid.
+        device: The device that reads.
+        there: The device whose element is read.
     """
 
     def named(number: int) -> str:

@@ -176,7 +176,16 @@ class Prover:
     ) -> dict[object, Question]:
         """Return the queries about one output that have no stored result, by key.
 
-        Results of trivial ones are stored immediately.
+        The results of queries without a map, after the time is used up, or of unsupported types,
+        are stored immediately.
+
+        Args:
+            ins: The instruction.
+            output: Number of the output.
+            queries: The number of the operand, that of its tensor, and the maps to check, by key.
+            order: Kind of the maps' indices.
+            inverse: Whether the maps lead from the operand to the output.
+            computation: The instruction's computation, if the maps lead to its parameters.
         """
         found: dict[object, Question] = {}
         for key, (operand, leaf, accesses) in queries.items():
@@ -200,10 +209,17 @@ class Prover:
     def reached(
         self, ins: Instruction, output: int, computation: Computation | None
     ) -> tuple[frozenset[tuple[int, int]], Check]:
-        """Return the tensors that an output may read, and one check for all other tensors.
+        """Return the tensors that an output may read, and one check for every other tensor.
 
         A tensor is given by the number of the operand or parameter, and its number in that. Tensors
-        for which execution showed a dependence are included.
+        for which execution showed a dependence are included. The check says whether all others are
+        certainly not read.
+
+        Args:
+            ins: The instruction.
+            output: Number of the output.
+            computation: The instruction's computation, if parameters are wanted instead of
+                operands.
         """
         found: frozenset[tuple[int, int]] = frozenset()
         try:
@@ -229,7 +245,13 @@ class Prover:
         return found, replace(rest, executed=execution.without_suspects())
 
     def _run(self, question: Question, check: Check, order: Order) -> Check:
-        """Return a check with the result of execution added."""
+        """Return `check` with the result of executing a test program added.
+
+        Args:
+            question: The query: maps of one operand.
+            check: The result so far.
+            order: Kind of the maps' indices; only maps of logical indices are executed.
+        """
         if self.allowance.is_spent:
             return replace(check, executed=Executed(reason=self.allowance.reason))
         truth, inverse = question.truth, question.inverse
@@ -282,7 +304,7 @@ class Prover:
         return None if part.dimension is not None else (flow.operand, part.tensor)
 
     def _key(self, ins: Instruction, *rest: Any) -> object:
-        """Return a key of a query; equal keys mean equal results.
+        """Return a key of a query about `ins` and of `rest`; equal keys mean equal results.
 
         A key has the op, types, callees and maps, and the producers of integer operands, whose
         values may be known before the program runs. An element of a tuple is keyed by its own
@@ -338,7 +360,7 @@ def _of_any_leaf(access: Access) -> tuple[Any, ...]:
 
 
 def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
-    """Return a check with a result of execution; a violation refutes the check.
+    """Return `check` with a result of execution added; a violation refutes the check.
 
     With `inverse`, the maps of the check lead from the operand to the output.
     """
@@ -407,7 +429,7 @@ class Comparison:
     def _ask_everywhere(self, open_: Sequence[int]) -> None:
         """Enumerate all elements of some outputs with few elements, then run isl on them again.
 
-        `open_` are the numbers of the queries.
+        `open_` are the numbers of the queries about these outputs; their results are replaced.
         """
         every = [*self._points]
         self._ask(open_, Question.everywhere_json, self._allowance.everywhere, every)
@@ -431,7 +453,7 @@ class Comparison:
 
         Args:
             open_: Numbers of the queries to send.
-            ask: The function that is called with each query.
+            ask: The function that the child process calls with each query.
             limits: Time limits; the time used is subtracted from `left`.
             found: Results of all queries; those of `open_` are replaced.
         """
@@ -468,12 +490,12 @@ def _is_refuting(result: _Found) -> bool:
 
 
 def _compares_all(result: _Found) -> bool:
-    """Were all elements compared, and not only a sample?"""
+    """Did the result of a query come from a comparison of all elements, not only of a sample?"""
     return isinstance(result, ComparisonResult) and result.is_whole
 
 
 def _result_or_error(ask: Callable[[], ComparisonResult]) -> _Found:
-    """Return the result of a function, or the error that says why there is none."""
+    """Return the result of the function `ask`, or the error that says why there is none."""
     try:
         return ask()
     except UndecidedError as error:
@@ -485,7 +507,10 @@ def _result_or_error(ask: Callable[[], ComparisonResult]) -> _Found:
 
 
 def _result_of(apart: Isolated, number: int, seconds: float) -> ComparisonResult:
-    """Return the result of query `number` in the child process, limited to `seconds`."""
+    """Return the result of query number `number`, which the child process `apart` runs.
+
+    The query may take `seconds`.
+    """
     means, is_whole, example = apart.ask(number, seconds)
     if example is None:
         return ComparisonResult(means, is_whole, None)
@@ -501,7 +526,14 @@ def _check_of(
     by_isl: _Found,
     seconds: float,
 ) -> Check:
-    """Return the check of a query, from its results at single elements and by isl."""
+    """Return the check of a query, from its results at single elements and by isl.
+
+    Args:
+        question: The query.
+        points: Result at single elements, or the error that says why there is none.
+        by_isl: Result by isl, or the error.
+        seconds: Time of the check.
+    """
     superset = question.is_over
 
     def check(outcome: Outcome, by: tuple[str, ...] = (), reason: str = "") -> Check:
@@ -523,8 +555,8 @@ def _check_of(
 
 
 def _joined_reasons(by_isl: str, at_points: str) -> str:
-    """Return a text of both reasons: why isl did not decide, and why single elements did not.
+    """Return a text of both reasons; equal reasons are given once.
 
-    Equal reasons are given once.
+    `by_isl` is why isl did not decide, `at_points` why single elements did not.
     """
     return by_isl if by_isl == at_points else f"{by_isl}; at single elements: {at_points}"

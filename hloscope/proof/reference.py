@@ -79,9 +79,14 @@ class Reference:
         return self.steps.tensor_types(self._values[operand].type)[tensor]
 
     def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
-        """Traverse the program with a follower from `start`; return what is reached.
+        """Traverse the program from the output with a follower; return what is reached.
 
-        Keys are the numbers of operand or parameter, and of its tensor.
+        Args:
+            follower: The `Follower`.
+            start: Its state for the elements of the output from which the traversal starts.
+
+        Returns:
+            The elements reached, by the numbers of operand or parameter, and of its tensor.
         """
         walker: Walker[Any] = Walker(self.steps, follower, self.left())
         if self.computation is not None:
@@ -96,9 +101,9 @@ class Reference:
         }
 
     def reached(self) -> frozenset[tuple[int, int]]:
-        """Return the tensors that may be read, by (operand, tensor).
+        """Return the tensors that the output may read, by (operand or parameter, tensor).
 
-        They are those with a path on which no map is empty.
+        They are those to which a path leads on which no map is empty.
 
         Raises:
             UndecidedError: The program cannot be traversed.
@@ -125,7 +130,9 @@ class Reference:
         return self._relations
 
     def points(self) -> ReferenceRelations:
-        """Return the reference relations at all elements of the output, or at some.
+        """Return the reference relations at all elements of the output, or at a sample of them.
+
+        It is a sample if the output is large.
 
         Raises:
             UndecidedError: The traversal cannot go on.
@@ -185,7 +192,8 @@ class Reference:
     ) -> ReferenceRelations | UndecidedError:
         """Return the reference relations at `count` elements of an output, or the error.
 
-        `rows` is the limit of the elements in one state.
+        `shape` is that of the output, `rows` the limit of the elements in one state of the
+        traversal.
         """
         values = Values(self.seed)
         follower = ElementFollower(values, rows)
@@ -200,14 +208,14 @@ class Reference:
 
 
 class ReachabilityFollower:
-    """A follower of traversals whose state is only that something is reached."""
+    """A follower of traversals that records only that something is reached, not which elements."""
 
     def through(self, reached: bool, access: Access, names: Names) -> bool | None:
         """Return true if the access may read something; `None` if its map is empty or unknown."""
         return None if access.map is None or access.map.is_known_empty else True
 
     def join(self, one: bool, other: bool) -> bool:
-        """Return true, the only state."""
+        """Return true, the only state of a traversal by reachability."""
         return True
 
     def key(self, reached: bool) -> bool:
@@ -334,11 +342,13 @@ class Question:
     # --------------------------------------------------------------------------------------- isl
 
     def isl_json(self) -> Any:
-        """Return the result of `by_isl` as JSON data."""
+        """Return the result of the comparison by isl, `by_isl`, as JSON data."""
         return ComparisonResult("isl", True, self.by_isl()).to_json()
 
     def by_isl(self) -> CounterExample | None:
-        """Return a pair that only one of both relations has; `None` if they are equal.
+        """Compare the maps with the reference relations by isl, at all elements.
+
+        Return a pair that only one of both has; `None` if they are equal.
 
         Raises:
             UndecidedError: isl takes too many steps, or the traversal cannot go on.
@@ -360,7 +370,7 @@ class Question:
         return None
 
     def _real(self, isl: Any, follower: IslFollower, real: Relations) -> Relations:
-        """Return the reference relations in the index order and direction of the maps."""
+        """Return the reference relations `real` in the index order and direction of the maps."""
         here, there = self.placed
         if here is not None:
             start = follower.relation(here, OWN_NAMES).reverse()
@@ -374,10 +384,15 @@ class Question:
     def _bounded(
         self, isl: Any, follower: IslFollower, real: Relations, claimed: Relations
     ) -> tuple[Relations, Relations]:
-        """Return both relations restricted to indices inside the tensors.
+        """Return both relations restricted to indices inside the output and the operand.
 
-        Intervals of maps cannot bound sizes beyond 64 bits. `real` is the reference relation,
-        `claimed` that of the maps.
+        Intervals of maps cannot bound sizes beyond 64 bits.
+
+        Args:
+            isl: The module of isl.
+            follower: The follower that computed the relations.
+            real: The reference relation.
+            claimed: The relation of the maps.
         """
         types = self.truth.here, self.operand_type
         ends = []
@@ -407,9 +422,14 @@ class Question:
     def _differs(
         self, isl: Any, follower: IslFollower, real: Any, claimed: Any, reached: Reached[Any]
     ) -> CounterExample | None:
-        """Return a pair that only one of both relations has; `None` if there is none.
+        """Return a pair that only one of two isl relations has; `None` if there is none.
 
-        `real` is the reference relation, `claimed` that of the maps.
+        Args:
+            isl: The module of isl.
+            follower: The follower that computed the relations.
+            real: The reference relation; `None` if it is empty.
+            claimed: The relation of the maps; `None` if it is empty.
+            reached: What the traversal reached; it may say that the reference is too large.
 
         Raises:
             UndecidedError: The reference may have pairs that the program does not have, and one of
@@ -439,11 +459,13 @@ class Question:
     # ------------------------------------------------------------------------------------ points
 
     def everywhere_json(self) -> Any:
-        """Return the result of `at_points` with `everywhere`, as JSON data."""
+        """Return the result of the comparison at all elements, by `at_points`, as JSON data."""
         return self.at_points(everywhere=True).to_json()
 
     def at_points(self, *, everywhere: bool = False) -> ComparisonResult:
-        """Compare the relations at some elements; with `everywhere`, at all elements.
+        """Compare the maps with the reference relations at a sample of the output's elements.
+
+        With `everywhere`, they are compared at all elements.
 
         Raises:
             UndecidedError: The traversal cannot go on, or sizes exceed 64 bits.
@@ -475,7 +497,15 @@ class Question:
     ) -> CounterExample | None:
         """Return the first pair, from chosen output indices, that only one relation has, or `None`.
 
-        `real` has the pairs of the reference relation, `claimed` those of the maps.
+        Args:
+            chosen: The output indices.
+            real: The pairs of the reference relation.
+            claimed: The pairs of the maps.
+            reached: What the traversal reached; it may say that the reference is too large.
+
+        Raises:
+            UndecidedError: The reference may have pairs that the program does not have, and one of
+                them differs.
         """
         row = first_difference(real, claimed)
         only_in = 1
@@ -535,7 +565,7 @@ class Question:
 
 
 def _is_far(type: Type, order: Order) -> bool:
-    """Do the indices of a tensor, or its linear positions, exceed 64 bits?"""
+    """Does the largest size of a tensor, or in linear order its element count, exceed 64 bits?"""
     shape = sizes_of(type)
     return (prod(shape) if order == "linear" else max(shape, default=0)) > POS_INF
 
@@ -572,10 +602,10 @@ def _moved(place: IndexingMap | None, points: Ints) -> Ints:
 
 
 def _moved_rows(place: IndexingMap | None, rows: Ints) -> Ints:
-    """Return rows in which indices in another order replace the logical ones.
+    """Return the elements of a state with indices in another order in place of the logical ones.
 
-    `place` is the map that `placing` returns; without it the rows are unchanged. The columns after
-    the index, positions in groups, are unchanged.
+    Each row of `rows` has the number of a start point, the index, and positions in groups; only the
+    index changes. `place` is the map that `placing` returns; without it nothing changes.
     """
     if place is None:
         return rows

@@ -109,7 +109,7 @@ class IslFollower:
     def _bounds(self, relation: Any, place: int) -> Interval:
         """Return the interval of result number `place` of a relation.
 
-        It is a point if isl has its value, else all integers.
+        It is a point if isl finds a constant value, else all integers.
         """
         value = relation.plain_get_val_if_fixed(self._isl.dim_type.out, place)
         return Interval.EVERYTHING if value.is_nan() else Interval.point(int(value.to_python()))
@@ -117,7 +117,11 @@ class IslFollower:
     def _shortest(self, relation: Any, via: Route, rank: int) -> Relations:
         """Return the relation by route, without positions that the last device does not depend on.
 
-        `via` is the route; `rank` is the number of results before the positions.
+        Args:
+            relation: The relation; its last results are positions in groups, one for each
+                collective.
+            via: The route: those collectives.
+            rank: Number of results before the positions.
         """
         if relation.is_empty():
             return {}
@@ -128,7 +132,7 @@ class IslFollower:
         return {tuple([via[k] for k in kept]): relation.coalesce()}
 
     def join(self, one: Relations, other: Relations) -> Relations:
-        """Return the union of two states."""
+        """Return the union of two states, route by route."""
         found = dict(one)
         for steps, relation in other.items():
             known = found.get(steps)
@@ -160,7 +164,11 @@ class IslFollower:
         return relation
 
     def union(self, accesses: Sequence[Access]) -> Relations:
-        """Return the union of the relations of accesses, by route."""
+        """Return the union of the isl relations of accesses, by route.
+
+        The route of an access is the list of collectives in whose groups its last results are
+        positions.
+        """
         found: Relations = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
@@ -171,10 +179,16 @@ class IslFollower:
     def _key(
         self, m: IndexingMap, variable: RuntimeVariable, names: Names
     ) -> tuple[Hashable, Interval, tuple[int, ...], Interval]:
-        """Return the key of the isl parameter for a runtime variable, with intervals and index.
+        """Return what identifies the isl parameter that stands for a runtime variable.
 
-        The intervals are that of the variable, before the index, and that of its known values,
-        after it.
+        Args:
+            m: The map with the variable.
+            variable: The variable.
+            names: Names of the values that the map reads.
+
+        Returns:
+            The key of the tensor that is read; the interval of the variable; the constant index at
+            which it is read; and the interval of its values, a point if the value is known.
 
         Raises:
             UndecidedError: The value depends on the index, or has no origin.
@@ -250,7 +264,7 @@ class ElementFollower:
         self._limit = limit
 
     def start(self, points: Ints) -> Rows:
-        """Return the state of start points, an array of indices of shape `[n, rank]`."""
+        """Return the state of a traversal that starts at indices `points`, of shape `[n, rank]`."""
         numbers = np.arange(len(points), dtype=np.int64)[:, None]
         return {(): np.concatenate([numbers, points], axis=1)}
 
@@ -281,7 +295,7 @@ class ElementFollower:
         return found or None
 
     def join(self, one: Rows, other: Rows) -> Rows:
-        """Return the union of two states."""
+        """Return the union of the elements of two states, route by route."""
         found = dict(one)
         for steps, rows in other.items():
             known = found.get(steps)
@@ -306,10 +320,17 @@ class ElementFollower:
         return found
 
     def results(self, m: IndexingMap, index: Ints, names: Names) -> tuple[Ints, Ints]:
-        """Return the results of a map at many indices, and the number of the row of each.
+        """Return the results of a map at many indices, and for each result the row of its index.
 
-        `index` has shape `[m, rank]`. Range variables take all their values. Shapes `[n]` (rows)
-        and `[n, results]`.
+        Range variables take all their values, so an index may have several results.
+
+        Args:
+            m: The map.
+            index: The indices. Shape `[m, rank]`.
+            names: Names of the values that the map reads at run time.
+
+        Returns:
+            The rows, of shape `[n]`, and the results, of shape `[n, results]`.
 
         Raises:
             UndecidedError: There are too many results.
@@ -356,7 +377,11 @@ class ElementFollower:
     def _read(self, m: IndexingMap, at: dict[Var, Any], names: Names, count: int) -> None:
         """Add the values of a map's runtime variables to `at`, in order of dependence.
 
-        `at` has arrays of `count` values, by variable.
+        Args:
+            m: The map.
+            at: Arrays of values by variable; the dimension and range variables have theirs.
+            names: Names of the values that the map reads at run time.
+            count: Length of each array.
 
         Raises:
             UndecidedError: The variables depend on each other.
@@ -384,7 +409,10 @@ class ElementFollower:
 
 
 def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
-    """Return a row of `one` that `other` does not have, as integers; `None` if there is none."""
+    """Return an element of `one` that `other` does not have, as integers; `None` if there is none.
+
+    The integers are the number of the start point, the index, and positions in groups.
+    """
     for steps, rows in one.items():
         others = other.get(steps)
         if others is None:
@@ -427,13 +455,15 @@ class StepsThroughBodies(Steps):
         self._open: set[int] = set()
 
     def bodies(self, ins: Instruction) -> Bodies:
-        """Return the dependences of the computations that an instruction calls."""
+        """Return, for each computation that an instruction calls, what its results depend on."""
         found = tuple([self._dependence(callee) for callee in ins.calls])
         is_conventional = self._convention == "xla" and isinstance(ins.op, BY_CONVENTION)
         return by_convention(ins, found) if is_conventional else found
 
     def _dependence(self, callee: Computation) -> Dependence:
-        """Return the dependences of a body's results on its parameters; inner bodies come first.
+        """Return the dependences of a body's results on its parameters.
+
+        The bodies inside `callee` are analysed first.
 
         Raises:
             UndecidedError: The body calls itself.
@@ -519,7 +549,10 @@ def _are_exact(trials: list[Reached[Any]]) -> bool:
 
 
 def _is_aligned(trials: list[Reached[Any]], points: Ints) -> bool:
-    """Did every trial reach exactly the element at the index where it started?"""
+    """Did every trial reach exactly the element at the index where it started?
+
+    `points` are the indices where the trials started.
+    """
     start = ElementFollower(Values()).start(points)
     rows = next(iter(start.values()))
     return all(

@@ -139,9 +139,9 @@ def with_fields(op: Op, **new: Any) -> Op:
 
 @resizes(Constant)
 def resized_constant(op: Constant, step: Step) -> Op:
-    """Return a constant with the first elements along each dimension.
+    """Return a constant cut to the new sizes: the first elements along each dimension.
 
-    Integers that may be sizes are replaced by the new sizes.
+    Integers that may be sizes or indices are replaced by those for the new sizes.
     """
     type_ = step.type
     if not isinstance(type_, TensorType):
@@ -179,9 +179,10 @@ def constant_value(ins: Instruction) -> Any:
 
 
 def _scaled(array: Any, sizes: Sizes) -> Any:
-    """Return the integers with those up to the largest old size mapped to new sizes.
+    """Return integers scaled down as the sizes are: `sizes` has the new size of each old size.
 
-    Sizes and last indices are mapped exactly, other integers by interpolation.
+    Old sizes and last indices are mapped exactly, other integers by interpolation, those above the
+    largest old size not at all. The sign stays.
     """
     known = {0: 0, 1: 1}
     for size, small in sizes.items():
@@ -250,7 +251,11 @@ def resized_async_start(op: AsyncStart, step: Step) -> Op:
 
 @resizes(Slice)
 def resized_slice(op: Slice, step: Step) -> Op:
-    """Return a slice that still starts at 0, or ends at the last element, if the old one does."""
+    """Return the slice for the new sizes of operand and result in `step`.
+
+    It starts at 0, or ends at the last element, if the old one does. The stride is reduced if the
+    operand is too small; the remaining room is before the start, in the old proportion.
+    """
     starts, limits, strides = [], [], []
     for lo, hi, by, n, new, count in zip(
         op.start_indices,
@@ -275,7 +280,11 @@ def resized_slice(op: Slice, step: Step) -> Op:
 
 @resizes(Pad)
 def resized_pad(op: Pad, step: Step) -> Op:
-    """Return a pad of the same kind, low, high or interior, as far as the new sizes allow."""
+    """Return the padding for the new sizes of operand and result in `step`.
+
+    Interior padding is reduced to the available room, the rest is divided into low and high padding
+    in the old proportion.
+    """
     low, high, interior = [], [], []
     for lo, hi, inner, n, count in zip(
         op.edge_padding_low,
@@ -312,9 +321,15 @@ def _windowed(
     base: list[int],
     count: list[int],
 ) -> Window:
-    """Return a window of sizes `sizes` over `base` elements that has `count` positions.
+    """Return a window for new sizes; only sizes and padding change.
 
     All lists have one entry for each dimension.
+
+    Args:
+        window: The old window.
+        sizes: New sizes of the window.
+        base: New sizes of the array that the window moves over.
+        count: New numbers of window positions.
     """
     padding = []
     for d, (low, high) in enumerate(window.padding):
@@ -337,7 +352,12 @@ def _windowed(
 def _taps(old: int, step: Step, base: int, new_base: int) -> int:
     """Return the new size of a window dimension of size `old`.
 
-    `base` and `new_base` are the old and new numbers of elements that it moves over.
+    Args:
+        old: Old size.
+        step: The instruction, with the new size of each old size; such a size is taken if there is
+            one.
+        base: Not used.
+        new_base: New number of elements that the window moves over.
     """
     if old in step.sizes:
         return step.sizes[old]
@@ -379,7 +399,11 @@ def _convolution(
 ) -> tuple[Window, int]:
     """Return the window and the feature group count of a convolution for new shapes.
 
-    `shapes` are those of the operand, the kernel and the result.
+    Args:
+        window: The old window.
+        dims: The dimension numbers.
+        groups: The old feature group count.
+        shapes: New shapes of the operand, the kernel and the result.
     """
     lhs, rhs, out = shapes
     resized = _windowed(
@@ -395,9 +419,10 @@ def _convolution(
 
 @resizes(CustomCall)
 def resized_custom_call(op: CustomCall, step: Step) -> Op:
-    """Return a cuDNN convolution with the settings for new sizes.
+    """Return a cuDNN convolution with window and feature group count for new sizes.
 
-    Its settings are those of the forward convolution.
+    Other custom calls are returned unchanged. The window is that of the forward convolution, also
+    for gradients.
     """
     roles = CUDNN_ROLES.get(op.call_target_name)
     if roles is None or op.dimensions is None or len(step.operands) < 2:

@@ -131,10 +131,11 @@ class RecordedValues:
         known[self.path] = value
 
     def of(self, origin: Instruction) -> Any:
-        """Return the recorded value of `origin`, which is read by a runtime variable.
+        """Return the recorded value of `origin`, a value that a runtime variable is read from.
 
-        It may be `SEVERAL` or `NEVER`. An origin without its call gets the value of the first call.
-        So maps that take the values of several calls for one are refuted.
+        It may be `SEVERAL` or `NEVER`. If `origin` is in a called computation but does not name the
+        call, the value of the first call is returned. So maps that take the values of several calls
+        for one are refuted.
         """
         calls: list[tuple[Instruction, int]] = []
         while isinstance(origin, CalledValue):
@@ -157,7 +158,10 @@ class RecordedValues:
         return known.get(path, SEVERAL)
 
     def _analysed_for(self, ins: Instruction) -> Instruction:
-        """Return the analysed instruction for one of the program or of the test program."""
+        """Return the instruction of the analysed copy that stands for `ins`.
+
+        `ins` is an instruction of the program, or of the copy that runs.
+        """
         copy = self._copies.get(ins, ins)
         return self._names.get(copy, copy)
 
@@ -265,16 +269,19 @@ class Runner:
         return self._watched(style, free, tuple(values))
 
     def given(self, values: tuple[Value, ...], like: Base) -> Base:
-        """Run on given values of the sources, and record the values of all instructions.
+        """Run on the values `values` of the sources, and record the values of all instructions.
 
-        `like` is the run whose style and free values are stored in the result.
+        The result stores the style and the free values of the run `like`.
         """
         return self._watched(like.style, like.free, values)
 
     def _watched(self, style: str, free: list[list[Value]], values: tuple[Value, ...]) -> Base:
         """Run, and record the values of all instructions.
 
-        `free` are the values from which the sources `values` are computed, for each device.
+        Args:
+            style: Style of the values, which is stored in the result.
+            free: Values from which the sources are computed, for each device.
+            values: Values of the sources, device by device.
 
         Raises:
             NotExecutableError: The program is not deterministic.
@@ -300,9 +307,10 @@ class Runner:
         return [values[k * count : (k + 1) * count] for k in range(self._devices.count)]
 
     def outputs(self, values: Sequence[Value], seen: Sequence[RecordedValues] = ()) -> list[Any]:
-        """Run, and return the arrays of the outputs, device by device and leaf by leaf.
+        """Run on the values `values` of the sources, and return the arrays of the outputs.
 
-        `seen` records the values of each device, if given.
+        They are in order of devices, then tensors of the result. `seen` records the values of all
+        instructions, for each device.
 
         Raises:
             NotExecutableError: An output does not have its declared type.
@@ -315,7 +323,11 @@ class Runner:
     def _results(
         self, values: Sequence[Value], seen: Sequence[RecordedValues]
     ) -> Sequence[tuple[Value, ...]]:
-        """Run, and return the results of each device."""
+        """Run on the values `values` of the sources, and return the results of each device.
+
+        `seen` records the values of all instructions, for each device; nothing is recorded if it is
+        empty.
+        """
         if self._devices.count > 1:
             row = [self.instance.running] * self._devices.partitions
             programs = [row] * self._devices.replicas
@@ -445,9 +457,9 @@ def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
 
 
 def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """Return flags as the first part of an array of shape `shape`, flattened in row-major order.
+    """Return the elements of `flags` as the start of an array of shape `shape`, flattened.
 
-    All other flags are false.
+    The order is row-major. All other flags are false.
     """
     if flags.shape == shape:
         return flags.reshape(-1)
@@ -512,7 +524,7 @@ class Observed:
 
 
 def _outside_interval(variable: RuntimeVariable) -> int:
-    """Return a value outside of the variable's interval, with which a map reads nothing."""
+    """Return the integer below the variable's interval; a map reads nothing with it."""
     return int(variable.interval.lo) - 1
 
 
@@ -535,7 +547,7 @@ STYLES: Final = ("ordinary", "ties", "special", "wide", "numbered")
 
 
 class Draw:
-    """Draws random values of types in one style.
+    """Draws random values of types in one style, one of `STYLES`.
 
     Dynamic dimensions of equal bounds get equal sizes within one draw, so that operands match.
     """
@@ -604,6 +616,7 @@ class Draw:
             return np.asarray(found).astype(dtype)
 
     def _floats(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return random floats of style `self.style`; `dtype` limits only distinct numbers."""
         rng = self.rng
         match self.style:
             case "ties":
@@ -625,6 +638,7 @@ class Draw:
                 return rng.normal(size=shape)
 
     def _integers(self, element: ElementType, shape: tuple[int, ...]) -> Any:
+        """Return random integers in the style of this object, in the range of the element type."""
         rng = self.rng
         is_signed = element.kind == "signed"
         bits = element.bits - is_signed

@@ -170,6 +170,18 @@ class _Search:
         cap: int,
         deadline: Deadline,
     ) -> None:
+        """Prepare a search.
+
+        Args:
+            sizes: Old sizes above 1, ascending.
+            equations: Conditions on the new sizes.
+            shapes: Old shapes, whose new number of elements is limited.
+            most: Limit of the elements of a shape.
+            keeps_order: 2: new sizes ascend strictly as the old ones do; 1: equal ones are allowed,
+                too; 0: any order.
+            cap: Largest new size that is tried.
+            deadline: Time limit.
+        """
         self._deadline = deadline
         self._sizes, self._most = sizes, most
         self._keeps_order, self._cap = keeps_order, cap
@@ -204,7 +216,10 @@ class _Search:
         self._new.pop(size, None)
 
     def _candidates(self, at: int, size: int) -> Sequence[int]:
-        """Return the new sizes to try for old size number `at`, whose value is `size`."""
+        """Return the new sizes to try for old size number `at`, whose value is `size`.
+
+        If an equation determines the new size, it is the only one.
+        """
         before = self._new[self._sizes[at - 1]] if at else 1
         low = 2 if not self._keeps_order else before + (self._keeps_order == 2)
         for e in self._ready[at]:
@@ -219,9 +234,9 @@ class _Search:
         return range(low, min(size, max(self._cap, low)) + 1)
 
     def _fits(self, at: int) -> bool:
-        """Do all equations and shapes hold whose largest old size has number `at`?
+        """Do the new sizes satisfy the conditions that concern no old size after number `at`?
 
-        New sizes for the old sizes up to that number are chosen.
+        They are the equations and limits of shapes whose largest old size has this number.
         """
         new = self._new
         return all(e.holds([new[n] for n in e.sizes]) for e in self._ready[at]) and all(
@@ -242,7 +257,10 @@ RULES: Final[dict[type[Op], Rule]] = {}
 
 
 def ties(*ops: type[Op]) -> Callable[[_R], _R]:
-    """Return a decorator that registers a function for these ops, which yields their equations."""
+    """Return a decorator that registers a function for the ops `ops`.
+
+    The function yields the conditions that an instruction of such an op sets on its new sizes.
+    """
 
     def register(rule: _R) -> _R:
         RULES.update(dict.fromkeys(ops, rule))
@@ -482,7 +500,7 @@ def equations_of_rng_bit_generator(ins: Instruction) -> Iterator[Equation]:
 
 @ties(ScaledDot, RaggedDot)
 def equations_of_scaled_dot(ins: Instruction) -> Iterator[Equation]:
-    """Yield conditions of a scaled dot: operands, sizes of scales and group counts stay."""
+    """Yield conditions of a scaled dot: the sizes of all operands and scales do not change."""
     for operand in ins.operands[2:]:
         yield from map(fixed, shape_of(operand.type))
     if isinstance(ins.op, ScaledDot):

@@ -124,22 +124,26 @@ class Structure:
         return self._of[computation]
 
     def down(self, computation: Computation) -> dict[Instruction, int]:
-        """Return the numbers of a computation's instructions, which depend on all their producers.
+        """Return the numbers of instructions, each with all its producers.
 
-        They are computed again for each call: stored for all computations they would exceed the
-        program's size.
+        Equal numbers mean equal values. They are computed again at each call: stored for all
+        computations they would exceed the program's size.
         """
         self.of(computation)
         return self._numbered(computation)[0]
 
     def called(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the numbers of the computations that an instruction calls; -1 for recursion."""
+        """Return the numbers of the computations an instruction calls; -1 stands for recursion."""
         return tuple([self._of.get(callee, -1) for callee in ins.calls])
 
     def _numbered(
         self, computation: Computation
     ) -> tuple[dict[Instruction, int], list[Instruction]]:
-        """Return the numbers of instructions with their producers, and the list of random ones."""
+        """Return the number of each instruction with its producers, and a list of instructions.
+
+        The list has those whose value is random, or that call a computation with such an
+        instruction.
+        """
         found: dict[Instruction, int] = {}
         sources: list[Instruction] = []
         for i, parameter in enumerate(computation.body.parameters):
@@ -171,7 +175,10 @@ class Structure:
         return found, sources
 
     def up(self, computation: Computation) -> dict[Instruction, int]:
-        """Return the numbers of a computation's instructions, which depend on all their users."""
+        """Return the numbers of instructions, each with all its users.
+
+        Equal numbers mean equal instructions, read by equal users at the same operand positions.
+        """
         users = users_of(computation)
         found: dict[Instruction, int] = {}
         root = computation.root
@@ -260,9 +267,9 @@ class Matching:
         partners: The inverse of `pairs`.
         equal: Instructions of the first that equal their partners, with all producers.
         down_a: Structural numbers of the first computation's instructions, by `Structure.down`.
-        down_b: The same for the second computation.
+        down_b: Structural numbers of the second computation's instructions.
         users_a: Users of the first computation's instructions, with the operand position.
-        users_b: The same for the second computation.
+        users_b: Users of the second computation's instructions, with the operand position.
     """
 
     def __init__(self, structure: Structure, a: Computation, b: Computation) -> None:
@@ -281,7 +288,8 @@ class Matching:
     def _by_structure(self) -> None:
         """Pair instructions that have equal structural numbers.
 
-        First those of equal producers and users, then of equal producers, then of equal users.
+        First those whose producers and users are equal, then those of equal producers, then those
+        of equal users.
         """
         up_a, up_b = self._structure.up(self._a), self._structure.up(self._b)
         exact = _InstructionsByKey(self._b, lambda y: (self.down_b[y], up_b[y]))
@@ -357,12 +365,19 @@ class Matching:
             self._pair(self._a.root, self._b.root)
 
     def _place(self, ins: Instruction) -> object:
-        """Return a key of type and operands, if all operands have partners; else a unique key."""
+        """Return a key of an instruction's type and operands, by which partners are found.
+
+        If an operand has no partner, the key is the instruction itself, which no other one has.
+        """
         known = [self._known(one) for one in reads(ins)]
         return ins if None in known else (self._structure.type(ins.type), *known)
 
     def _use(self, ins: Instruction) -> object:
-        """Return a key of type and users, if all users have partners; else a unique key."""
+        """Return a key of an instruction's type and users, by which partners are found.
+
+        Without users, or if one has no partner, the key is the instruction itself, which no other
+        one has.
+        """
         users = self.users_a.get(ins) or self.users_b.get(ins) or ()
         known = [(self._known(user), place) for user, place in users[:_MOST_USERS]]
         found = not known or any(user is None for user, _ in known)
@@ -376,7 +391,7 @@ class Matching:
         return value if value in self.pairs else self.partners.get(value)
 
     def _unique(self, key: Callable[[Instruction], object]) -> None:
-        """Pair instructions that are the only ones with their key in both computations."""
+        """Pair instructions whose key, the result of `key`, is unique in both computations."""
         left = _alone((x for x in self._a if x not in self.pairs), key)
         right = _alone((y for y in self._b if y not in self.partners), key)
         found = [(x, right[at]) for at, x in left.items() if at in right]
@@ -460,9 +475,12 @@ class _InstructionsByKey:
         taken: Mapping[Instruction, Instruction],
         fits: Callable[[Instruction], bool],
     ) -> Instruction | None:
-        """Return an instruction with this key that is not in `taken`, preferably one that `fits`.
+        """Remove and return an instruction with the key `key`; `None` if there is none.
 
-        `None` if there is none.
+        Args:
+            key: The key.
+            taken: Instructions that may not be returned are keys of this mapping.
+            fits: Returns whether an instruction is preferred.
         """
         found = self._found.get(key)
         if not found:

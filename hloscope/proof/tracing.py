@@ -54,7 +54,7 @@ class Finding(Struct):
         values: Number of values of these that were compared.
         of: Number of instructions of the program that could be compared if each had a partner; 0 if
             not counted.
-        by_source: Number of compared instructions that were matched by `op_name`, source and shape.
+        by_source: Number of compared instructions that were matched by `op_name`, source, shape.
         unlike: Number of these that differ although the results do not: such instructions are other
             steps of the same source line.
         left_out: Number of values that were not recorded for lack of memory.
@@ -100,7 +100,10 @@ class ValueRecord:
         self.left_out = 0
 
     def watch(self, ins: Instruction, value: Value) -> None:
-        """Record the value of an instruction, if it is requested and the memory limit allows."""
+        """Record the value of an instruction, if it is requested.
+
+        `None` is recorded instead if the memory limit is exceeded.
+        """
         values = self.values.get(ins)
         if values is None:
             return
@@ -165,7 +168,7 @@ def compare_programs(
 
 
 def _earlier(finding: Finding, first: Finding) -> Finding:
-    """Return `finding`, with the difference of `first`, which is earlier in the program."""
+    """Set the difference of `finding` to that of `first`, which is earlier; return `finding`."""
     finding.instruction, finding.difference = first.instruction, first.difference
     finding.part, finding.evaluation = first.part, first.evaluation
     return finding
@@ -285,9 +288,15 @@ def _compared(
 def _first_differing_array(
     value: Value, right: Any, ins: Instruction, compare: Compare
 ) -> tuple[int, Difference] | None:
-    """Return the number of the first array that differs, and the difference.
+    """Return the number of the first array of a value that differs, and the difference.
 
-    `right` is the expected value. `None` if all arrays are equal.
+    `None` if all arrays are equal.
+
+    Args:
+        value: The value, an array or a tuple.
+        right: The expected value.
+        ins: The instruction that computes the value.
+        compare: Returns the difference of two arrays, or `None`.
     """
     pairs = zip(leaves(value, ins.type), leaves(right, ins.type), strict=True)
     for part, ((a, _), (b, _)) in enumerate(pairs):
@@ -307,7 +316,10 @@ def _difference(a: Array, b: Array, compare: Compare) -> Difference | None:
 def _operands(
     mine: Computation, arguments: Sequence[Any], ins: Instruction, finding: Finding, world: World
 ) -> list[tuple[Instruction, Value | None]]:
-    """Return the operands with their values, by running the program again up to the instruction."""
+    """Return the operands of `ins` with their values at the evaluation that `finding` names.
+
+    The program `mine` is run again up to there. `None` stands for a value that is not known.
+    """
     sources = [_source(operand, mine) for operand in ins.operands]
     latest: dict[Instruction, Value | None] = dict.fromkeys(sources)
     for parameter, value in zip(mine.body.parameters, arguments, strict=True):
@@ -334,9 +346,9 @@ def _operands(
 
 
 def _source(value: Instruction, entry: Computation) -> Instruction:
-    """Return the operand for a parameter whose computation is called exactly once.
+    """Return the operand that a parameter stands for, if its computation is called exactly once.
 
-    That is repeated for the operand. Other values are returned unchanged.
+    If the operand is such a parameter, too, that is repeated. Other values are returned unchanged.
     """
     callers: dict[Instruction, list[Instruction]] = {}
     for computation in reachable(entry):
@@ -360,10 +372,17 @@ def _compare_results(
     expected: tuple[Value, ...],
     compare: Compare,
 ) -> Instruction | None:
-    """Add the comparison of the results to `finding`.
+    """Compare the results of two programs, and record the first difference in `finding`.
 
-    `found` are the results of `mine`, `expected` those of `theirs`. Return the instruction that
-    computes the first result that differs; `None` if all are equal.
+    Return the instruction that computes the first result that differs; `None` if all are equal.
+
+    Args:
+        finding: The finding; changed.
+        mine: The first program.
+        found: Its results.
+        theirs: The second program.
+        expected: Its results.
+        compare: Returns the difference of two arrays, or `None`.
 
     Raises:
         EvaluationError: The programs return different numbers of arrays.
@@ -454,7 +473,7 @@ def _run_once(entry: Computation) -> Iterator[Computation]:
 
 
 def _computed(computation: Computation) -> Iterator[Instruction]:
-    """Yield the instructions that depend on something other than constants, operands first."""
+    """Yield the instructions that depend on more than constants, operands first."""
     constant: set[Instruction] = set()
     for ins in computation:
         is_written = isinstance(ins.op, Constant | Iota | Fusion) or bool(ins.operands)

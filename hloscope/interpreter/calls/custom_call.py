@@ -88,7 +88,10 @@ def _unexpected_form(target: str) -> UnsupportedError:
 
 
 def _user_kernel(target: str, function: UserFunction, at: Site) -> Kernel:
-    """Return a kernel that calls the user's function with the operands, and checks its results."""
+    """Return a kernel that calls the user's function with the operands, and checks its results.
+
+    `target` is the name of the custom call's target, for messages.
+    """
     type_, has_regions = at.ins.type, bool(at.ins.calls)
 
     def kernel(*values: Any) -> Value:
@@ -136,7 +139,7 @@ def _allocate(op: CustomCall, at: Site) -> Kernel:
     "xla.sdy.PropagationBarrier",
 )
 def _same(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel that returns its operand, which must have the result's type.
+    """Return a kernel that returns its operand, which must be usable as the result's type.
 
     Raises:
         UnsupportedError: The call changes the type, such as to a part of an array on one device.
@@ -209,7 +212,10 @@ def _combine(op: CustomCall, at: Site) -> Kernel:
 
 @implements("X64SplitLow", "X64SplitHigh")
 def _split(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel whose value is the low or the high 32-bit word of a 64-bit integer."""
+    """Return a kernel whose value is the low or the high 32-bit word of a 64-bit integer.
+
+    The high one if the target's name ends with `High`.
+    """
     dtype, shift = dtype_of(at.result.element), np.uint64(32 * op.call_target_name.endswith("High"))
     return lambda value: (np.asarray(value).view(np.uint64) >> shift).astype(dtype)
 
@@ -261,7 +267,7 @@ def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
 
 
 def _parameter_like(operand: Instruction, number: int) -> Instruction:
-    """Return the parameter with index `number` that has the name and type of an operand."""
+    """Return a parameter instruction number `number` with the name and type of an operand."""
     return Instruction(operand.name, operand.type, Parameter(number), span=operand.span)
 
 

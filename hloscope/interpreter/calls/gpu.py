@@ -47,7 +47,10 @@ def _array(type_: object) -> TensorType:
 
 
 def _with_workspace(at: Site, compute: Callable[..., Any]) -> Kernel:
-    """Return a kernel that returns the results of `compute`, and zeros for the other results."""
+    """Return a kernel that returns the results of `compute`, then zeros for the workspace.
+
+    The workspace is all further results of the call.
+    """
     first, *rest = map(_array, at.results)
     dtype, alone = dtype_of(first.element), isinstance(at.ins.type, TensorType)
     others = [(t.shape, dtype_of(t.element)) for t in rest]
@@ -60,9 +63,9 @@ def _with_workspace(at: Site, compute: Callable[..., Any]) -> Kernel:
 
 
 def _kernel_of(at: Site, op: Op, result: TensorType, operands: tuple[TensorType, ...]) -> Kernel:
-    """Return the kernel of `op`, which is evaluated in place of the custom call.
+    """Return the kernel of `op`, which is evaluated in place of the custom call at `at`.
 
-    `result` and `operands` are the types that it is evaluated for.
+    `result` and `operands` are the types of the value and the operands of `op`.
     """
     stand_ins = tuple(Instruction(f"p{i}", t, Parameter(i)) for i, t in enumerate(operands))
     return kernel(Instruction(at.ins.name, result, op, stand_ins, span=at.ins.span), at.world)
@@ -132,7 +135,7 @@ def _matmul(op: CustomCall, at: Site) -> Kernel:
 
 
 def _activation(config: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """Return the function of a convolution's activation mode.
+    """Return the function of the activation mode in a convolution's configuration `config`.
 
     Raises:
         UnsupportedError: The mode is not known.
@@ -152,7 +155,10 @@ def _activation(config: Mapping[str, Any]) -> Callable[[Any], Any]:
 
 
 def _setup(at: Site) -> tuple[Window, ConvDimensions, int, Mapping[str, Any]]:
-    """Return window, dimensions, number of groups and configuration of the forward convolution."""
+    """Return window, dimension numbers, group count and configuration of a convolution call.
+
+    They are those of the forward convolution, also for a gradient.
+    """
     config = at.config
     config = config.get("cudnn_conv_backend_config", config)
     op = at.ins.op
@@ -239,11 +245,10 @@ def _backward_filter(op: CustomCall, at: Site) -> Kernel:
 
 @implements("__cudnn$convBackwardInput")
 def _backward_input(op: CustomCall, at: Site) -> Kernel:
-    """Return the kernel of the input's gradient.
+    """Return the kernel of the gradient of a convolution's input.
 
-    A tap that read padding, or a hole of a dilated input, contributes nothing, not even `0 * NaN`.
-
-    Each filter tap adds its product to the input element that it read.
+    Each filter tap adds its product with the output's gradient to the input element that it read. A
+    tap that read padding, or a hole of a dilated input, contributes nothing, not even `0 * NaN`.
     """
     window, dims, groups, config = _setup(at)
     result, scale = _array(at.results[0]), float(config.get("conv_result_scale", 1))
@@ -346,7 +351,7 @@ def _gesvdj(op: CustomCall, at: Site) -> Kernel:
 
 @implements("cu_lu_pivots_to_permutation")
 def _permutation(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel for the order of rows after a sequence of exchanges.
+    """Return a kernel for the permutation that a sequence of row exchanges makes.
 
     Exchange i swaps row i with row `pivots[i]`, counted from 0.
     """

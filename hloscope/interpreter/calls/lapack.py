@@ -36,16 +36,16 @@ def _names(routine: str, complex_routine: str = "") -> list[str]:
 
 
 def _option(at: Site, name: str, default: str = "") -> str:
-    """Return the option `name` of the call's configuration, a letter, or `default`.
+    """Return the option `name` of the call's configuration, a letter; `default` if it is missing.
 
-    It may be written as its character code.
+    The configuration may have the letter's character code.
     """
     value = at.config.get(name, default)
     return chr(value) if isinstance(value, int) else str(value)
 
 
 def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
-    """Return the results of `function` for each matrix of a batch, stacked."""
+    """Return the results of `function` for each matrix of a batch, each result stacked."""
     batch = a.shape[:-2]
     found = [function(m) for m in a.reshape(-1, *a.shape[-2:])]
     return tuple(np.stack(part).reshape(batch + part[0].shape) for part in zip(*found, strict=True))
@@ -64,8 +64,12 @@ def check_finite(a: Array) -> None:
 def each_matrix(function: Callable[[Array], Factors], failed: Callable[[Array], Factors]) -> Kernel:
     """Return a kernel that returns the factors of each matrix of a batch, and `info`.
 
-    A matrix without factors gets the results of `failed`. The whole batch is tried first; if it
-    fails, each matrix is factored by itself.
+    The whole batch is tried first; if it fails, each matrix is factored by itself.
+
+    Args:
+        function: Returns the factors of a matrix or batch; it raises a `LinAlgError` if there are
+            none.
+        failed: Returns the factors and `info` for a matrix that has none.
     """
 
     def one(a: Array) -> Factors:
@@ -89,7 +93,10 @@ def _potrf(op: CustomCall, at: Site) -> Kernel:
 
 
 def cholesky(is_lower: bool) -> Kernel:
-    """Return the kernel of the Cholesky factor; the other triangle keeps the operand's elements."""
+    """Return the kernel of the Cholesky factor, lower triangular if `is_lower`.
+
+    The other triangle keeps the operand's elements.
+    """
     kept = np.triu if is_lower else np.tril
 
     def factor(a: Array) -> Factors:
@@ -123,9 +130,9 @@ def _getrf(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("geqrf"), "cusolver_geqrf_ffi", "cublas_geqrf_batched_ffi")
 def _geqrf(op: CustomCall, at: Site) -> Kernel:
-    """Return the kernel of a QR factorization: reflectors and their scales.
+    """Return the kernel of a QR factorization: Householder reflectors and their scales.
 
-    `info` is a third result, if there are three.
+    `info`, which is 0, is a third result if the call has three.
     """
     count = len(at.results)
 
@@ -139,9 +146,9 @@ def _geqrf(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("orgqr", "ungqr"), "cusolver_orgqr_ffi")
 def _orgqr(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel for the matrix Q, from reflectors and their scales.
+    """Return a kernel for the matrix Q, from Householder reflectors and their scales.
 
-    `info` is a second result, if there are two.
+    `info`, which is 0, is a second result if the call has two.
     """
     count = len(at.results)
 
@@ -177,7 +184,7 @@ def _syevd(op: CustomCall, at: Site) -> Kernel:
 def eigenvectors(is_lower: bool) -> Kernel:
     """Return the kernel of eigenvectors and eigenvalues of a Hermitian matrix.
 
-    It reads one triangle.
+    It reads the lower triangle if `is_lower` is true, else the upper one.
     """
 
     def factor(a: Array) -> Factors:
@@ -216,7 +223,7 @@ def _gesdd(op: CustomCall, at: Site) -> Kernel:
 
 
 def _zeros(a: Array, shape: tuple[int | None, ...]) -> Array:
-    """Return zeros with the batch dimensions of `a`, then `shape`, where an unknown size is 0."""
+    """Return zeros with the batch dimensions of `a`, then `shape`; an unknown size becomes 0."""
     return np.zeros(a.shape[:-2] + tuple(s or 0 for s in shape), a.dtype)
 
 

@@ -58,9 +58,9 @@ def _by_double(function: Function) -> Function:
 
 
 def _extremum(wins: Function) -> Function:
-    """Return a function that selects one of two numbers by real parts, then by imaginary parts.
+    """Return a function that selects one of two numbers, by real parts, then by imaginary parts.
 
-    `wins` compares two parts: true if the first number is selected.
+    `wins` compares two real numbers: true if the first one is selected.
     """
     before = lexicographic(wins, wins)
 
@@ -104,9 +104,9 @@ def _divide(z: Any, w: Any) -> Any:
 
 
 def _unit(z: Any, infinite: Any) -> tuple[Any, Any]:
-    """Return the parts of z for a quotient with infinities.
+    """Return real and imaginary parts of z, with infinite z replaced by a finite direction.
 
-    Where z is infinite, infinite parts become 1 and finite ones 0, signs kept.
+    Where `infinite` is true, infinite parts become 1 and finite ones 0; signs stay.
     """
     parts = z.real, z.imag
     units = [np.copysign(np.where(np.isinf(x), 1.0, 0.0), x) for x in parts]
@@ -119,7 +119,7 @@ def _atan2(y: Any, x: Any) -> Any:
 
 
 def _of_parts(real: Any, imag: Any) -> Any:
-    """Return complex numbers of these real and imaginary parts.
+    """Return complex numbers with these real and imaginary parts.
 
     A sum `real + 1j * imag` would lose signed zeros and infinities.
     """
@@ -162,7 +162,7 @@ def _log1p(z: Any) -> Any:
 
 
 def _exact_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the product and its rounding error.
+    """Return the rounded product, and its rounding error.
 
     Source: T. J. Dekker, 1971.
     """
@@ -193,7 +193,7 @@ def _exact_sum(*terms: Any) -> Any:
 
 
 def _square(z: Any) -> Any:
-    """Return `z²`, whose real part is 0 if `|x| = |y|`."""
+    """Return `z²` of `z = x + iy`, whose real part is 0 if `|x| = |y|`."""
     x, y = z.real, z.imag
     is_zero = (np.abs(x) == np.abs(y)) & np.isfinite(x)
     return _of_parts(np.where(is_zero, 0.0, (x - y) * (x + y)), 2 * (x * y))

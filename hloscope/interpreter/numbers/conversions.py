@@ -65,7 +65,7 @@ def _round_to_odd(x: Any) -> Any:
 
 
 def _cast(dtype: Any) -> Function:
-    """Return the function that converts `float32` to a float type that numpy lacks."""
+    """Return the function that converts `float32` to `dtype`, a float type that numpy lacks."""
     if dtype.name == "float8_e8m0fnu":  # which has no zero
         least = np.float32(2**-127)
         return lambda x: np.where(x == 0, least, x).astype(dtype)
@@ -121,7 +121,7 @@ def conversion(source: ElementType, target: ElementType) -> Function:
 
 
 def _of_complex(source: ElementType, target: ElementType) -> Function:
-    """Return the conversion from a complex type; to a real type it takes the real part."""
+    """Return the conversion from a complex type; to a real type it converts the real part."""
     into = dtype_of(target)
     if target.kind == "complex":
         return lambda x: x.astype(into)
@@ -133,7 +133,7 @@ def _of_complex(source: ElementType, target: ElementType) -> Function:
 
 
 def _float_conversion(source: ElementType, into: Any) -> Function:
-    """Return the conversion from any real type to the float type `into`."""
+    """Return the conversion from any real type, `source`, to the float type `into`."""
     dtype = dtype_of(source)
     if source.kind != "float":
         # Numpy rounds an integer once here.  It may convert wide integers to 16-bit floats in two
@@ -151,7 +151,10 @@ def _float_conversion(source: ElementType, into: Any) -> Function:
 
 
 def _saturating(target: ElementType, source: Any) -> Function:
-    """Return the conversion from a float type to an integer type, which saturates."""
+    """Return the conversion from a float type to an integer type.
+
+    Numbers beyond the limits of `target` become the limits; NaN becomes 0.
+    """
     into = dtype_of(target)
     signed = target.kind == "signed"
     least = -(1 << (target.bits - 1)) if signed else 0
@@ -172,9 +175,9 @@ def _saturating(target: ElementType, source: Any) -> Function:
 
 
 def _clipped(into: Any, least: int, most: int) -> Function:
-    """Return a conversion to an integer type that saturates at `least` and `most`.
+    """Return a conversion to the integer type `into` that saturates at `least` and `most`.
 
-    The type has fewer than 64 bits, so that both limits are exact doubles.
+    NaN becomes 0. The type has fewer than 64 bits, so that both limits are exact doubles.
     """
 
     def kernel(x: Any) -> Any:
@@ -186,7 +189,7 @@ def _clipped(into: Any, least: int, most: int) -> Function:
 
 
 def _saturating_64(into: Any) -> Function:
-    """Return a conversion to a 64-bit integer type that saturates.
+    """Return a conversion from floats to the 64-bit integer type `into`, which saturates.
 
     The upper limit is not an exact double.
     """
@@ -295,8 +298,8 @@ def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
 
     Args:
         value: The elements.
-        old: Their width in bits; an element of less than a byte is in the low bits of one.
-        new: Width of the new elements in bits.
+        old: Bits of an element; an element of less than a byte is in the low bits of one.
+        new: Bits of a new element.
         dtype: Numpy dtype of the new elements.
 
     >>> rebit(np.array([0x1234], "u2"), 16, 4, np.dtype("u1")).tolist()
@@ -321,14 +324,20 @@ def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
 
 
 def _split(pieces: Array, old: int, new: int) -> Array:
-    """Return each byte, of which the low `old` bits are used, split into pieces of `new` bits."""
+    """Return `pieces`, elements of `old` bits, split into elements of `new` bits.
+
+    The low bits come first. Each element is in the low bits of a byte.
+    """
     shifts = np.arange(0, old, new, dtype=np.uint8)
     parts = pieces[..., None] >> shifts & ((1 << new) - 1)
     return parts.reshape(*pieces.shape[:-1], -1)
 
 
 def _joined(pieces: Array, old: int, new: int) -> Array:
-    """Return pieces of `old` bits joined to bytes whose low `new` bits are used."""
+    """Return `pieces`, elements of `old` bits, joined to elements of `new` bits.
+
+    The first one becomes the low bits. Each element is in the low bits of a byte.
+    """
     shifts = np.arange(0, new, old, dtype=np.uint8)
     groups = (pieces & ((1 << old) - 1)).reshape(*pieces.shape[:-1], -1, len(shifts))
     joined: Array = np.bitwise_or.reduce(groups << shifts, axis=-1)
@@ -336,7 +345,10 @@ def _joined(pieces: Array, old: int, new: int) -> Array:
 
 
 def _from_bytes(pieces: Array, bits: int, dtype: Any) -> Array:
-    """Return elements of `bits` bits, made of bytes or of the low bits of a byte each."""
+    """Return elements of `bits` bits and type `dtype`, made of consecutive bytes.
+
+    An element of less than a byte is made of the low bits of one.
+    """
     if bits < 8:
         pieces = pieces & ((1 << bits) - 1)
     elements: Array = pieces != 0 if dtype.kind == "b" else np.asarray(pieces).view(dtype)

@@ -228,6 +228,10 @@ def _residual(x: Any, y: Any) -> Any:
 
 
 def _refined(y: Any, missed: Function) -> Any:
+    """Return `x` with `erf(x) = y`, for `y >= 0`: an estimate and two steps of Halley's method.
+
+    `missed` returns `erf(x) - y` for `x` and `y`.
+    """
     logarithm = np.log1p(-y * y)
     half = 2 / (np.pi * 0.147) + logarithm / 2
     x = np.sqrt(np.sqrt(half * half - logarithm / 0.147) - half)
@@ -308,7 +312,7 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _asin_acos_kernel(x: Any) -> Any:
-    """Return the kernel of complex `asin` and `acos` at a real number x.
+    """Return the function `_asin_acos_kernel` of complex numbers, at a real number x.
 
     It is the real part if `|x| <= 1`, else the imaginary part; the other part is 0.
     """
@@ -468,7 +472,7 @@ def _sinh(x: Any) -> Any:
 
 
 def _extremum(is_maximum: bool, dtype: Any) -> Function:
-    """Return the maximum or minimum.
+    """Return the function for the maximum or minimum of two numbers.
 
     It is NaN if an operand is NaN, and -0 counts as less than +0.
     """

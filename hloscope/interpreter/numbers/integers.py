@@ -59,7 +59,7 @@ def integer_function(name: str, element: ElementType) -> Function | None:
 
 
 def _in_wide(function: Function, wide: Any, dtype: Any) -> Function:
-    """Return `function` for a narrow type `dtype`, computed in the type `wide`."""
+    """Return `function`, of integers of type `wide`, as a function of the narrow type `dtype`."""
 
     def kernel(*operands: Any) -> Any:
         return function(*[x.astype(wide) for x in operands]).astype(dtype)
@@ -178,7 +178,10 @@ def _power(a: Any, b: Any) -> Any:
 
 
 def _logical_shift(dtype: Any, bits: int) -> Function:
-    """Return a right shift that fills with zeros, also for signed types."""
+    """Return a right shift that fills with zeros, also for signed types.
+
+    Elements of type `dtype` have `bits` bits, which may be fewer than `dtype` has.
+    """
     unsigned = np.dtype(f"u{dtype.itemsize}")
     if dtype == unsigned:
         return operator.rshift
@@ -195,7 +198,7 @@ def _logical_shift(dtype: Any, bits: int) -> Function:
 def _signed_shift(dtype: Any, bits: int) -> Function:
     """Return a right shift that fills with the highest bit, also for unsigned types.
 
-    For a signed type, the highest bit is the sign.
+    For a signed type, the highest bit is the sign. Elements of type `dtype` have `bits` bits.
     """
     if dtype.kind == "i":
         return operator.rshift
@@ -236,7 +239,7 @@ def _ones(x: Any) -> Any:
 
 
 def _high_product(dtype: Any, bits: int) -> Function:
-    """Return a function for the upper half of a product, which has `2 * bits` bits."""
+    """Return a function for the upper `bits` bits of the product of two `bits`-bit integers."""
     if bits <= 32:
         wide = np.dtype(f"{dtype.kind}8")
         return lambda a, b: ((a.astype(wide) * b.astype(wide)) >> wide.type(bits)).astype(dtype)

@@ -38,13 +38,19 @@ Comparison = Callable[[Array, Array], Difference | None]
 
 
 def _number(text: Written, default: int) -> int:
-    """Return the integer of an attribute; `default` if the attribute is not written."""
+    """Return the integer that an attribute states; `default` if the attribute is missing."""
     found = text.value
     return default if found is None else int(found)
 
 
 def _compared(what: str, compare: Comparison, found: Any, expected: Any) -> None:
-    """Compare two values by `compare`; `what` names the check in the message.
+    """Compare a value with the expected one; return nothing if they agree.
+
+    Args:
+        what: Text that names the check in the message.
+        compare: Returns the difference of two arrays, or `None`.
+        found: The value.
+        expected: The expected value.
 
     Raises:
         EvaluationError: Their shapes or elements differ.
@@ -59,7 +65,7 @@ def _compared(what: str, compare: Comparison, found: Any, expected: Any) -> None
 
 
 def _pair(what: str, compare: Comparison) -> Kernel:
-    """Return a kernel that compares its two operands by `compare`.
+    """Return a kernel that compares its two operands by `compare`, the found and expected value.
 
     `what` names the check in messages.
     """
@@ -141,7 +147,10 @@ def _call_close(op: CustomCall, at: Site) -> Kernel:
 
 @implements("check.eq")
 def _call_check(op: CustomCall, at: Site) -> Kernel:
-    """Return the kernel of the custom call `check.eq`: true, or an error if the operands differ."""
+    """Return the kernel of the custom call `check.eq`: it returns true if its operands are equal.
+
+    It raises an error if they differ.
+    """
     compare, true = partial(within, tolerance=TOLERANCE), np.bool_(True)
     shape = at.result.sizes if isinstance(at.ins.type, TensorType) else ()
     result = np.broadcast_to(true, [size or 1 for size in shape])

@@ -61,7 +61,7 @@ def _partition_id(op: PartitionId, at: Site) -> Kernel:
 
 
 def _rows(groups: Groups, world: World) -> tuple[Dims, ...]:
-    """Return the groups of ids in `replica_groups`, without padding (-1) and empty groups."""
+    """Return the groups of numbers in `replica_groups`, without padding (-1) and empty groups."""
     if isinstance(groups, MeshGroups):
         return mesh_groups(groups, world)
     rows = groups.rows
@@ -227,7 +227,9 @@ def _all_to_all(op: AllToAll, at: Site) -> Kernel:
 
 
 def _one_for_each(parts: Parts, index: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
-    """Return operand number `index` of each member: what member `index` of the group gets.
+    """Return operand number `index` of each member: what member `index` of the group receives.
+
+    `parts` are the operands of all members, `operands` those of this member.
 
     Raises:
         EvaluationError: The number of `operands` is not the number of members.
@@ -281,7 +283,7 @@ def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
 def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
     """Return a function that reduces the operands of all members, in the members' order.
 
-    The region of the op combines two values.
+    Its arguments are the operands and the region of the op, which combines two values.
     """
     types = at.results
     body = at.ins.calls[0].arguments[0]
@@ -461,9 +463,9 @@ def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
 
 
 def _in_place(op: CollectivePermute, mail: _Queues) -> Kernel:
-    """Return the kernel of the form with buffers, whose slices are updated by the received values.
+    """Return the kernel of a permute with buffers, whose slices are updated by received values.
 
-    A process that receives nothing returns its buffers unchanged.
+    A process that receives nothing returns its buffers unchanged. `mail` sends and receives.
 
     Raises:
         UnsupportedError: A device receives from several devices.
@@ -490,9 +492,12 @@ Window = tuple[slice, ...]
 
 
 def _windows(buffers: Any, starts: Any, sizes: Sequence[Dims]) -> list[tuple[Array, Window]]:
-    """Return, for each slice, its buffer and its index ranges.
+    """Return, for each slice of one or several buffers, its buffer and its index ranges.
 
-    `starts` has start indices for each slice, `sizes` has the shape of each slice.
+    Args:
+        buffers: A buffer, or a tuple of buffers.
+        starts: Start indices of each slice.
+        sizes: Shape of each slice.
 
     Raises:
         EvaluationError: Numbers of starts and sizes differ, or a slice is not inside its buffer.

@@ -77,7 +77,7 @@ def _dot_general(op: DotGeneral, at: Site) -> Kernel:
 
 
 def _contraction(at: Site, dims: DotDimensions, dtype: np.dtype[Any]) -> Kernel:
-    """Return a kernel that computes `contracted`.
+    """Return a kernel that computes `contracted` with dimension numbers `dims` in `dtype`.
 
     If sizes are known, orders and shapes are computed here, once.
     """
@@ -192,9 +192,9 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
 
 
 def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
-    """Return the mask of `lhs` reshaped so that it broadcasts to `rhs`.
+    """Return a mask of `lhs` reshaped so that it broadcasts to `rhs`.
 
-    The mask has size 1 along the free dimensions of `lhs`.
+    The mask must have size 1 along the free dimensions of `lhs`.
     """
     of_lhs = dims.lhs_batch + dims.lhs_contracting
     of_rhs = dims.rhs_batch + dims.rhs_contracting
@@ -206,9 +206,9 @@ def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
 
 
 def _mask_of_result(dims: DotDimensions, mask: Array, result: Array) -> Array:
-    """Return the mask of `lhs` reshaped so that it broadcasts to the result.
+    """Return a mask of `lhs` reshaped so that it broadcasts to the result.
 
-    The mask has size 1 along the contracting dimensions of `lhs`.
+    The mask must have size 1 along the contracting dimensions of `lhs`.
     """
     kept = dims.lhs_batch + tuple(_free(mask, dims.lhs_batch + dims.lhs_contracting))
     shape = [mask.shape[d] for d in kept] + [1] * (result.ndim - len(kept))
@@ -216,7 +216,7 @@ def _mask_of_result(dims: DotDimensions, mask: Array, result: Array) -> Array:
 
 
 def _nothing(at: Site, dtype: np.dtype[Any]) -> Array:
-    """Return the result if there are no groups: zeros."""
+    """Return the result of a contraction without groups: zeros of type `dtype`."""
     return np.zeros([size or 0 for size in at.result.sizes], dtype)
 
 
@@ -228,9 +228,10 @@ def _without(dims: DotDimensions, axis: int) -> DotDimensions:
 
 
 def _mask(op: RaggedDot, lhs: Array, start: Array, end: Array) -> Array:
-    """Return the mask of the elements of `lhs` from row `start` to before row `end`: one group.
+    """Return the mask of the elements of `lhs` that belong to one group.
 
-    `start` and `end` may differ along the dimensions before the ragged one.
+    They lie from index `start` to before index `end` along the ragged dimension. Both may differ
+    along the dimensions before that one.
     """
     dims = op.dimensions
     (ragged,) = op.lhs_ragged

@@ -127,7 +127,7 @@ def _while(op: While, at: Site) -> Kernel:
 
 
 def _is_several(at: Site) -> bool:
-    """Does the instruction have a tuple as its value, so that a kernel returns several results?"""
+    """Is the value of the instruction a tuple, so that its kernel returns a tuple of results?"""
     return isinstance(at.ins.type, TupleType)
 
 
@@ -168,7 +168,7 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
 
 
 def _is_call(op: AsyncStart) -> bool:
-    """Does the op start a call of its computation, not another op that has the computation?"""
+    """Does the op start a call of its computation, not another op, such as a collective?"""
     return op.wrapped is None or isinstance(op.wrapped, Call | Fusion)
 
 

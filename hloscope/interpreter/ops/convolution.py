@@ -92,8 +92,13 @@ def _masked_sum(
 ) -> Array:
     """Return a convolution whose filter has infinities or NaNs, which do not count on padding.
 
-    `is_element` says which elements of `windows` are not padding. Outputs in which an element is
-    multiplied by an infinity or NaN are summed tap by tap.
+    Outputs in which an element is multiplied by an infinity or NaN are summed tap by tap.
+
+    Args:
+        op: The convolution.
+        windows: View of all windows: batch, positions, taps, feature.
+        is_element: Flags of the elements of `windows` that are not padding.
+        kernel: The filter: taps, input feature, output feature.
     """
     spatial = kernel.ndim - 2
     before = (slice(None),) * (1 + spatial)
@@ -128,7 +133,10 @@ def _check(op: Convolution | DynamicConv, paddings: int) -> None:
 def _windows(
     x: Array, taps: Sequence[int], positions: Sequence[int], op: Convolution | DynamicConv
 ) -> Array:
-    """Return a view of all windows with the dimensions batch, positions, taps, feature."""
+    """Return a view of all windows of `x`, with the dimensions batch, positions, taps, feature.
+
+    `taps` are the sizes of the window, `positions` the numbers of its positions.
+    """
     if 0 in (*positions, *taps, x.size):
         return np.zeros((x.shape[0], *positions, *taps, x.shape[-1]), x.dtype)
     steps = x.strides[1:-1]
@@ -146,6 +154,11 @@ def _grouped(op: Convolution | DynamicConv, windows: Array, kernel: Array) -> Ar
     """Return the convolution with the dimensions batch, positions, feature.
 
     Groups of features or of the batch are multiplied separately.
+
+    Args:
+        op: The convolution.
+        windows: View of all windows: batch, positions, taps, feature.
+        kernel: The filter: taps, input feature, output feature.
     """
     groups, batches = op.feature_group_count, op.batch_group_count
     spatial = kernel.ndim - 2
@@ -174,7 +187,7 @@ def _chunks(windows: Array, spatial: int) -> list[tuple[slice, ...]]:
     """Return index ranges that divide the windows into parts of at most `_MOST_BYTES` each.
 
     Each part is copied to a matrix. Windows overlap, so that all parts together may be much larger
-    than the input.
+    than the input. `spatial` is the number of spatial dimensions.
     """
     bytes_ = windows.size * windows.itemsize
     if bytes_ <= _MOST_BYTES:

@@ -59,7 +59,7 @@ from hloscope.ops import (
 def run_time_sizes(given: Any, at: Site) -> list[int]:
     """Return the result sizes that an operand states at run time.
 
-    The operand is a vector or a sequence of scalars.
+    `given` is the operand's value: a vector, or a sequence of scalars.
 
     Raises:
         EvaluationError: A size is negative or contradicts the result's type, or the result would
@@ -167,7 +167,7 @@ class Bounded(np.ndarray[Any, Any]):
     memory: Array | None = None
 
     def __array_finalize__(self, source: Any) -> None:
-        """Forget the memory if numpy derives an array from another: its layout differs."""
+        """Set `memory` to `None` if numpy derives an array from another: its layout differs."""
         self.memory = None
 
 
@@ -221,7 +221,7 @@ Custom calls handle memory themselves.
 def with_memory(maker: Maker, ins: Instruction) -> Maker:
     """Return `maker`, wrapped so that its kernels handle memory beyond the run-time sizes.
 
-    It is unchanged if no type of the instruction is bounded, or if the op returns memory unchanged.
+    It is unchanged if no type of `ins` is bounded, or if the op returns memory unchanged.
     """
     types = [ins.type, *[operand.type for operand in ins.operands]]
     if not any(map(is_bounded, types)) or isinstance(ins.op, (SetDimensionSize, *_PASSED_ON)):
@@ -247,7 +247,10 @@ def with_memory(maker: Maker, ins: Instruction) -> Maker:
 
 
 def _in_place(inner: Kernel, at: Site) -> Kernel:
-    """Return a kernel that computes both with the run-time elements and with the whole memory."""
+    """Return a kernel that applies `inner` to the run-time elements, and to the whole memory.
+
+    The result has the run-time elements, with the whole memory attached.
+    """
 
     def kernel(*values: Any) -> Value:
         existing = _expanded([np.asarray(v)[()] for v in values], at)
@@ -267,6 +270,8 @@ def _in_place(inner: Kernel, at: Site) -> Kernel:
 
 def _expanded(values: list[Any], at: Site) -> list[Any]:
     """Return the operands of a binary op, broadcast along dynamic dimensions of run-time size 1.
+
+    Other operands are returned unchanged.
 
     Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
     """
@@ -303,7 +308,7 @@ def _read_from_memory(inner: Kernel, at: Site) -> Kernel:
 
 
 def _sources_of_sizes(op: Op, result: TensorType) -> list[int | None]:
-    """Return, for each result dimension, the operand dimension that has its size.
+    """Return, for each result dimension, the dimension of the first operand that has its size.
 
     `None` if there is none.
     """
@@ -316,7 +321,7 @@ def _sources_of_sizes(op: Op, result: TensorType) -> list[int | None]:
 
 
 def _slice(op: Slice, at: Site) -> Kernel:
-    """Return the kernel of `slice` of the memory.
+    """Return the kernel of a `slice` that reads the whole memory of its operand.
 
     Dynamic result sizes count only the run-time elements.
     """
@@ -335,7 +340,10 @@ def _slice(op: Slice, at: Site) -> Kernel:
 
 
 def _update(inner: Kernel, at: Site) -> Kernel:
-    """Return a kernel that clamps the start index as if the update's whole memory were written."""
+    """Return a kernel that writes the run-time elements of an update into the whole memory.
+
+    The start index is clamped as if the update's whole memory were written. `inner` is not used.
+    """
     whole, part = at.operands[:2]
 
     def kernel(value: Any, update: Any, *starts: Any) -> Value:
@@ -355,7 +363,10 @@ def _update(inner: Kernel, at: Site) -> Kernel:
 
 
 def _scatter(inner: Kernel, at: Site) -> Kernel:
-    """Return a kernel that scatters into the whole memory, also beyond the run-time elements."""
+    """Return a kernel that scatters into the whole memory, also beyond the run-time elements.
+
+    `inner` is the kernel of the scatter.
+    """
     whole = at.operands[0]
 
     def kernel(regions: Any, value: Any, *others: Any) -> Value:
@@ -387,7 +398,7 @@ def _set_dimension_size(op: SetDimensionSize, at: Site) -> Kernel:
 
 
 def _long_enough(memory: Array, sizes: Sequence[int]) -> Array:
-    """Return the memory, extended with zeros along dimensions where `sizes` exceed it.
+    """Return the memory, extended with zeros along dimensions where `sizes` exceed its sizes.
 
     This happens only for a type without bounds.
     """
@@ -439,7 +450,7 @@ def _pad_to_static(op: CustomCall, at: Site) -> Kernel:
 def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
     """Return the kernel of `op`, evaluated in place of the custom call.
 
-    It has the result type `type_`, and takes the first `operands` operands of the call.
+    `op` has the result type `type_`, and takes the first `operands` operands of the call.
     """
     ins = at.ins
     replacement = Instruction(

@@ -113,9 +113,9 @@ def _elementwise(op: Elementwise, at: Site) -> Kernel:
 
 
 def _is_large(at: Site) -> bool:
-    """Is the result large (`_LARGE`), and have operands and result the same shape and number type?
+    """Is the result of at least `_LARGE` bytes, and may it overwrite an operand?
 
-    Then the result can overwrite an operand.
+    Operands and result must have the same shape and number type for that.
     """
     type_ = at.result
     dtype = dtype_of(type_.element)
@@ -126,7 +126,7 @@ def _is_large(at: Site) -> bool:
 
 
 def _into(ufunc: np.ufunc) -> Kernel:
-    """Return a kernel that writes the ufunc's result to the memory of its first operand."""
+    """Return a kernel that writes the ufunc's result to its first operand's memory."""
     return lambda a, b: ufunc(a, b, out=a)
 
 
@@ -271,7 +271,7 @@ def _complex(dtype: Any) -> Function:
 
 
 def _stochastic(target: ElementType) -> Function:
-    """Return the function of `stochastic_convert`, which rounds at random.
+    """Return the function of `stochastic_convert`, which rounds to type `target` at random.
 
     The probability of rounding away from 0 is the fraction that rounding would drop.  It happens if
     the random operand, divided by 2 to the number of its bits, is less than the fraction.
@@ -326,7 +326,10 @@ def _in_computed_precision(ins: Instruction) -> Instruction:
 
 
 def _with_floats_of(inferred: Type, declared: Type) -> Type:
-    """Return the type `declared` with the float element types of `inferred` in place of its own."""
+    """Return the type `declared` with the float element types of `inferred` in place of its own.
+
+    Elements that are not floats in both types stay.
+    """
     match inferred, declared:
         case TensorType(), TensorType():
             is_float = inferred.element.kind == declared.element.kind == "float"

@@ -226,14 +226,13 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
 
 
 def _target_rows(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targets, list[int]]:
-    """Return the rows of the operand that the updates are written to.
+    """Return the rows of the operand `value` that the updates are written to.
 
     Trailing dimensions of the operand that windows cover completely form one row.
 
     Returns:
-        The rows in the order of the updates, and an order of the update's dimensions with those of
-        a
-        row last.
+        The rows in the order of the updates, and an order of the update's dimensions in which those
+        of a row are last.
     """
     dropped = {*op.inserted_window_dims, *op.input_batching_dims}
     kept = [d for d in range(value.ndim) if d not in dropped]
@@ -279,9 +278,12 @@ def _target_rows(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[
 
 
 def _along(value: Array, dims: list[int], among: list[int]) -> Array:
-    """Return `value` reshaped so that its dimensions are `dims` among the dimensions `among`.
+    """Return `value` with added dimensions of size 1, so that it broadcasts.
 
-    `dims` is ascending. The result has size 1 along other dimensions.
+    Args:
+        value: The array.
+        dims: Its dimensions in a larger array, ascending.
+        among: The dimensions of the result in that array.
     """
     sizes = dict(zip(dims, value.shape, strict=True))
     return value.reshape([sizes.get(d, 1) for d in among])
@@ -307,6 +309,8 @@ _COMMUTATIVE: Final[dict[str, Any]] = {
 
 class Targets(NamedTuple):
     """The rows of an array that updates are written to.
+
+    The array is a matrix of rows: trailing dimensions that windows cover completely form a row.
 
     Attributes:
         shape: Number of rows of the array, and number of elements of a row.
@@ -356,7 +360,7 @@ def combine(
 
 
 def _takes_updates(region: Region, results: Sequence[Array], updates: Sequence[Array]) -> bool:
-    """Does the body return the updates unchanged, so that they replace the elements?"""
+    """Does the region return the updates unchanged, so that they replace the elements?"""
     if not region.is_elementwise:
         return False
     # Tried on empty arrays: an elementwise body that returns an argument returns the same object.
@@ -366,9 +370,13 @@ def _takes_updates(region: Region, results: Sequence[Array], updates: Sequence[A
 
 
 def _apply(body: Any, results: Sequence[Array], rows: Array, updates: Sequence[Array]) -> None:
-    """Replace the rows `rows` of `results` by the values of `body` for rows and updates.
+    """Replace some rows of the arrays `results` by the values of `body`.
 
-    `rows` has the indices of rows, without duplicates.
+    Args:
+        body: Returns new rows for the old rows of all arrays and for their updates.
+        results: The arrays, which are changed in place.
+        rows: Indices of the rows, without duplicates.
+        updates: The update of each row, for each array.
     """
     combined = body(*[r[rows] for r in results], *updates)
     for result, value in zip(results, combined, strict=True):
@@ -378,7 +386,11 @@ def _apply(body: Any, results: Sequence[Array], rows: Array, updates: Sequence[A
 def _at(function: Any, result: Array, rows: Array, update: Array) -> None:
     """Combine updates into `result` in place, one after another, by the `at` of a numpy ufunc.
 
-    Rows are flattened to single elements, for which `at` is fast.
+    Args:
+        function: The ufunc.
+        result: Array of rows.
+        rows: Index of the row for each update.
+        update: The updates, rows too; they are flattened to elements, for which `at` is fast.
     """
     length = result.shape[1]
     if length != 1:
@@ -399,10 +411,10 @@ def _most_often(rows: Array, count: int) -> int:
 
 
 def _rounds(rows: Array) -> list[Array]:
-    """Split updates into rounds, in each of which all rows differ.
+    """Split updates into rounds, in each of which all updates are for different rows.
 
-    Return the indices of the updates in each round. The first round has the first update of every
-    row, the second round every second one, and so on.
+    `rows` has the row of each update. Return the indices of the updates in each round. The first
+    round has the first update of every row, the second round every second one, and so on.
 
     >>> [part.tolist() for part in _rounds(np.array([5, 2, 5, 5, 2]))]
     [[0, 1], [2, 4], [3]]

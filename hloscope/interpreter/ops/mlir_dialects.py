@@ -113,7 +113,7 @@ def _compared(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _converted(op: UnknownOp, at: Site) -> Kernel:
-    """Return the kernel of a conversion.
+    """Return the kernel of an op of `arith` that converts between element types.
 
     For unsigned ops, the operand's bits are read as unsigned.
     """

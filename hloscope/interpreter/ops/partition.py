@@ -63,7 +63,7 @@ class Division(NamedTuple):
     def joined(self, parts: Mapping[int, Array]) -> Array:
         """Return the whole array, joined from its parts.
 
-        `parts` has them by device number.
+        `parts` has the part of each device, by device number.
         """
         some = next(iter(parts.values()))
         counts = list(map(self._count, self.dimensions))
@@ -132,9 +132,13 @@ def divided(
 def _divisions(
     in_shardings: Any, out_shardings: Any, manual_axes: Any, world: World
 ) -> tuple[list[Division], list[Division]]:
-    """Return how the operands, and how the results, are divided along the manual axes.
+    """Return how the operands, and how the results, are divided among devices.
 
-    `None` in place of shardings gives an empty list.
+    Args:
+        in_shardings: Shardings of the operands; `None` gives an empty list.
+        out_shardings: Shardings of the results; `None` gives an empty list.
+        manual_axes: Names of the mesh axes along which values are divided.
+        world: Context with the meshes.
     """
     known = meshes(world.attributes)
     ins, outs = (
@@ -267,6 +271,8 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
 
 def _required_process(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:
     """Return the process of `world`; its grid must have one partition per device of the mesh.
+
+    `divided` are the divisions of the operands or results, which name the mesh.
 
     Raises:
         UnsupportedError: No shardings are given, or the grid has another size.

@@ -107,7 +107,7 @@ def _parameters(
 ) -> tuple[Callable[[Dims], Array], Callable[[Dims], Array]]:
     """Return functions from a shape to the scales, and to the zero points, as arrays.
 
-    The arrays broadcast to the shape. `zeros_as` is the dtype of the zero points.
+    The arrays broadcast to an array of that shape. `zeros_as` is the dtype of the zero points.
     """
     scales = np.array(element.scales).astype(dtype_of(element.expressed))
     zeros = np.array(element.zero_points, np.int64).astype(zeros_as)

@@ -111,12 +111,15 @@ def _split_axis(shape: Dims) -> int:
 
 
 def _counters(state: Array, count: int) -> Pair:
-    """Return the low and the high words of `count` consecutive counters from `state` on."""
+    """Return the low and the high words of `count` consecutive counters.
+
+    The first counter is the second word of `state`.
+    """
     return halves(state[1:2] + np.arange(count, dtype=_U64))
 
 
 def _advanced(state: Array, count: int) -> Array:
-    """Return the state of a generator after `count` more counters."""
+    """Return the state of a generator with `count` added to its counter, the second word."""
     return np.concatenate([state[:1], state[1:2] + _U64(count)])
 
 
@@ -235,9 +238,9 @@ def _rng_get_and_update_state(op: RngGetAndUpdateState, at: Site) -> Kernel:
 
 
 def _next_state(world: World, delta: int) -> Array:
-    """Return the state that random ops share, as two 64-bit words.
+    """Return the state that random ops share, as two 64-bit words, low word first.
 
-    The stored state is advanced by `delta`.
+    The stored state is then advanced by `delta`.
     """
     state: int = world.extra.get(_STATE, _FIRST)
     world.extra[_STATE] = (state + delta) % (1 << 128)
@@ -278,14 +281,17 @@ def _rng(op: Rng, at: Site) -> Kernel:
 
 
 def _unit(words: Array, bits: int) -> Array:
-    """Return floats in [0, 1), made of as many high bits of words as their mantissa has."""
+    """Return floats in [0, 1), made of the high bits of random words of `bits` bits.
+
+    As many bits are used as the mantissa has.
+    """
     mantissa, kind = (52, np.float64) if bits == 64 else (23, np.float32)
     high = (words >> words.dtype.type(bits - mantissa)).astype(kind)
     return np.asarray(high * kind(2.0**-mantissa))
 
 
 def _integers(words: Array, least: int, most: int, dtype: Any) -> Array:
-    """Return integers in `[least, most)` made of words.
+    """Return integers in `[least, most)` of type `dtype`, made of random words.
 
     All are `least` if the interval is empty.
     """
@@ -301,7 +307,12 @@ def _normal(
 ) -> Array:
     """Return normally distributed numbers of a shape, by the Box-Muller transform.
 
-    `words` returns random words of `bits` bits for a shape; `spread` is the standard deviation.
+    Args:
+        words: Returns random words of `bits` bits for a shape.
+        shape: Shape of the result.
+        bits: Bits of a word.
+        mean: Mean of the distribution.
+        spread: Its standard deviation.
     """
     count = prod(shape)
     unit = _unit(words((2, (count + 1) // 2)), bits)

@@ -97,7 +97,10 @@ def _scan(op: Scan, at: Site) -> Kernel:
 
 
 def _stack(parts: list[Any], axis: int, type_: Type, kind: np.dtype[Any]) -> Array:
-    """Return the slices `parts` stacked along `axis`; zeros if there are none."""
+    """Return the slices `parts` stacked along `axis`.
+
+    If there are none, return zeros of shape `type_` and dtype `kind`.
+    """
     if parts:
         return np.stack(parts, axis)
     assert isinstance(type_, TensorType)
@@ -149,7 +152,7 @@ def is_quantized(types: tuple[Type, ...]) -> bool:
 
 
 def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
-    """Return the value of an instruction with these results: the only one, or their tuple."""
+    """Return the value of an instruction with results `values`: the only one, or their tuple."""
     return values if isinstance(at.ins.type, TupleType) else values[0]
 
 
@@ -184,7 +187,7 @@ def lifted(region: Region, dtypes: Sequence[np.dtype[Any]]) -> Lifted:
     """Return a function that applies a region of scalars elementwise to arrays of equal shapes.
 
     Args:
-        region: The region.
+        region: The region, a function of scalars.
         dtypes: Dtypes of the region's results.
     """
     if region.is_elementwise:
@@ -228,7 +231,7 @@ def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
 
 
 def _pairwise(body: Lifted, items: Arrays) -> Arrays:
-    """Combine neighbouring slices along the first axis in pairs, round by round, until one is left.
+    """Combine neighbouring slices along the first axis in pairs by `body`, until one is left.
 
     The first axis of the result has size 1.
     """
@@ -245,9 +248,10 @@ def _pairwise(body: Lifted, items: Arrays) -> Arrays:
 
 
 def reduced(monoid: str, x: Array, axes: tuple[int, ...], init: Array) -> Array | None:
-    """Return `x` reduced over `axes` by an op of `MONOIDS`.
+    """Return `x` reduced over the dimensions `axes` by the op `monoid`, with initial value `init`.
 
-    `None` if the op needs the order of the elements, or numpy has no such type.
+    `monoid` is a key of `MONOIDS`. `None` if the op needs the order of the elements, or numpy has
+    no such type.
 
     >>> reduced("add", np.arange(6, dtype="int32").reshape(2, 3), (1,), np.int32(10))
     array([13, 22], dtype=int32)
@@ -270,7 +274,10 @@ def reduced(monoid: str, x: Array, axes: tuple[int, ...], init: Array) -> Array 
 
 
 def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Array:
-    """Return the maximum or minimum of `x` and `init` over axes; +0 is greater than -0."""
+    """Return the maximum or minimum of `x` and `init` over the dimensions `axes`.
+
+    `function` is numpy's maximum or minimum; +0 is greater than -0.
+    """
     wide = computing(x.dtype)
     y = x.astype(wide, copy=False)
     total = np.asarray(function.reduce(y, axes, initial=init.astype(wide)))
@@ -287,7 +294,10 @@ def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Arr
 
 
 def _in_order(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Array:
-    """Return the sum or product over axes, in the elements' order, with each step rounded."""
+    """Return the sum or product of `init` and the elements of `x` over the dimensions `axes`.
+
+    The elements are combined in their order, by `function`, and each step is rounded.
+    """
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = [x.shape[d] for d in kept]
     count = math.prod([x.shape[d] for d in axes])  # `-1` would be ambiguous for empty arrays

@@ -39,7 +39,10 @@ _SMALL: Final = 4096
 
 
 def _once(make: Callable[[], Value]) -> Kernel:
-    """Return a kernel without operands that calls `make` once, at its first run."""
+    """Return a kernel without operands that calls `make` at its first run only.
+
+    Later runs return the same value.
+    """
     value: Value | None = None
 
     def kernel() -> Value:
@@ -164,12 +167,16 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
 
 
 def _broadcast_sizes(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
-    """Return the sizes of a broadcast's result, as far as unknown ones can be found.
+    """Return the sizes of a broadcast's result.
 
-    An unknown size is the size in `of_operand` of the operand dimension at `dims`, else the bound.
+    Args:
+        result: Declared type of the result.
+        dims: Result dimension of each operand dimension.
+        of_operand: Sizes of the operand; they replace unknown sizes of the result. Other unknown
+            sizes become their bounds.
 
     Raises:
-        EvaluationError: The size is unknown in both.
+        EvaluationError: A size follows neither from the operand nor from a bound.
     """
     found = dict(zip(dims, of_operand, strict=True))
     sizes = [
@@ -208,7 +215,7 @@ def _reshape(op: Reshape, at: Site) -> Kernel:
 
 
 def reshaped(value: Array, sizes: Sequence[int]) -> Array:
-    """Return an array with another shape; a splat (one element broadcast) stays a broadcast."""
+    """Return an array with the shape `sizes`; a splat (one element broadcast) stays a broadcast."""
     if any(value.strides) or not value.size or prod(sizes) != value.size:
         return value.reshape(sizes)
     return np.broadcast_to(value[(0,) * value.ndim], tuple(sizes))
@@ -412,7 +419,7 @@ def _have_equal_tiles(a: TensorType, b: TensorType) -> bool:
 
 
 def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
-    """Return a kernel that leaves each element at its address in tiled memory.
+    """Return a kernel from one tiled type to another that leaves each element at its address.
 
     Padding becomes 0.
     """
@@ -427,7 +434,7 @@ def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
 
 
 def _major_to_minor(layout: Layout | None, rank: int) -> Dims:
-    """Return the dimensions from major to minor; without a layout, row-major."""
+    """Return the dimensions from major to minor: 0, 1, … for rank `rank` without a layout."""
     return tuple(range(rank)) if layout is None else layout.major_to_minor
 
 

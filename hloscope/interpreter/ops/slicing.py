@@ -31,7 +31,7 @@ def _slice(op: Slice, at: Site) -> Kernel:
 
 
 def _is_vector(at: Site, first: int) -> bool:
-    """Is operand `first` a vector of all start indices, not the first of several scalars?"""
+    """Is operand number `first` a vector of all start indices, not the first of several scalars?"""
     starts = at.operands[first:]
     return len(starts) == 1 and isinstance(starts[0], TensorType) and starts[0].rank == 1
 
@@ -39,10 +39,13 @@ def _is_vector(at: Site, first: int) -> bool:
 def window(sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]) -> tuple[slice, ...]:
     """Return the index ranges of a part of an array, clamped so that the part is inside the array.
 
-    `sizes` are those of the array, `part` those of the part, in elements.
-
     >>> window([8], [3], [7])
     (slice(5, 8, None),)
+
+    Args:
+        sizes: Sizes of the array.
+        part: Sizes of the part.
+        starts: Start index of the part along each dimension.
     """
     index = []
     for whole, size, given in zip(sizes, part, starts, strict=True):

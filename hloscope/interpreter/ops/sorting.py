@@ -55,7 +55,7 @@ def sortable(x: Array) -> Array:
 def order_of(keys: list[Array], axis: int) -> Array:
     """Return the indices along `axis` that sort by the integers `keys`, as `argsort` does.
 
-    The sort is stable. The first key is the most significant one.
+    The sort is stable. `keys` are arrays of one shape, the most significant key first.
     """
     if not keys[0].size:  # numpy would sort one line after another
         return np.zeros(keys[0].shape, np.int64)
@@ -113,7 +113,7 @@ def _integers(key: SortKey, operands: tuple[Array, ...]) -> Array:
 
 
 def _sort_values(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
-    """Return the only operand sorted by its values, as a tuple.
+    """Return the only operand of a sort, `x`, sorted by its values along `axis`, in a tuple.
 
     The tuple is empty if values with equal keys may differ, such as -0 and +0.
     """
@@ -138,7 +138,7 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
     """Return the indices along `axis` that sort `operands` by any comparator `region`.
 
     It is a merge sort. All pairs of neighbouring blocks are merged in one step; there are about
-    log2(n) steps.
+    log2(n) steps. If the comparator is no strict weak order, elements are sorted one by one.
     """
     less = lifted(region, (_PRED,))
     values = [np.moveaxis(x, axis, 0) for x in operands]
@@ -163,11 +163,15 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
 def _merged_indices(less: Lifted, lines: list[Array], width: int) -> Array:
     """Return the index of each element after neighbouring sorted blocks are merged.
 
-    A block has `width` elements. The new index of an element is its index in its own block plus the
-    number of elements of the other block that come before it, counted from the start of the pair.
-    Before an element of the left block come the smaller elements of the right one. Before an
-    element of the right block come the elements of the left one that are not greater, which makes
-    the merge stable.
+    The new index of an element is its index in its own block plus the number of elements of the
+    other block that come before it, counted from the start of the pair. Before an element of the
+    left block come the smaller elements of the right one. Before an element of the right block come
+    the elements of the left one that are not greater, which makes the merge stable.
+
+    Args:
+        less: The comparator, applied to arrays.
+        lines: The sort's operands as matrices of equal shape, whose columns are sorted.
+        width: Number of elements of a block.
     """
     count = len(lines[0])
     index = np.arange(count)[:, None]
@@ -193,7 +197,10 @@ def _merged_indices(less: Lifted, lines: list[Array], width: int) -> Array:
 
 
 def _one_by_one(region: Region, lines: list[Array]) -> Array:
-    """Return the indices that sort each column of the arrays `lines` by a comparator of scalars."""
+    """Return the indices that sort each column of the arrays by a comparator of scalars.
+
+    `lines` are the sort's operands as matrices of equal shape.
+    """
     order: Array = np.empty(lines[0].shape, np.int64)
     for line in range(order.shape[1]):
 
@@ -260,7 +267,10 @@ class SortKey(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """One comparison of a comparator: the key of the left side, direction and order of floats."""
+    """One comparison in a comparator: the instruction that is the left key, direction and order.
+
+    `is_total` is true if floats are compared in the total order of IEEE 754.
+    """
 
     left: Instruction
     is_descending: bool
@@ -293,9 +303,9 @@ def sort_keys(comparator: Computation, world: World) -> list[SortKey]:
 
 
 def _keys(ins: Instruction, sides: _Sides) -> list[_Found]:
-    """Return the keys of a comparator whose result is the instruction `ins`.
+    """Return the keys of a comparator with the result `ins`; empty for another form.
 
-    Empty for another form.
+    `sides` has the comparator's parameters.
     """
     if ins.op.name == "compare":
         key = _key(ins, sides)
@@ -321,10 +331,9 @@ def _settings(ins: Instruction) -> tuple[str, bool]:
 
 
 def _key(ins: Instruction, sides: _Sides) -> _Found | None:
-    """Return the key of the comparison `ins`.
+    """Return the key that the comparison `ins` compares; `None` if it has another form.
 
-    The result is `None` unless `ins` compares the same function of the left and of the right
-    parameters, by `LT` or `GT`.
+    It must compare the same function of the left and of the right parameters, by `LT` or `GT`.
     """
     direction, is_total = _settings(ins)
     a, b = ins.operands
@@ -340,7 +349,7 @@ def _key(ins: Instruction, sides: _Sides) -> _Found | None:
 
 
 def _is_tie(ins: Instruction, key: _Found, sides: _Sides) -> bool:
-    """Does `ins` compare the values of `key` on both sides for equality, in either order?"""
+    """Does `ins` compare `key` of the left and of the right side for equality, in either order?"""
     if ins.op.name != "compare" or _settings(ins)[0] != "EQ":
         return False
     return any(
@@ -373,7 +382,10 @@ def _same(left: Instruction, other: Instruction, sides: _Sides, side: int) -> bo
 def _key_function(
     root: Instruction, sides: _Sides, world: World
 ) -> Callable[[Sequence[Array]], Value]:
-    """Return a function from the sort's operands, whole arrays, to all values of `root`."""
+    """Return a function from the sort's operands, whole arrays, to all values of `root`.
+
+    `sides` has the comparator's parameters; the operands stand for those of either side.
+    """
     steps: list[tuple[Instruction, Kernel]] = []
     done: set[Instruction] = set()
     work = [root]

@@ -34,7 +34,7 @@ def _peers(ins: Instruction) -> Sequence[tuple[int, int]] | None:
 
 
 def _number(at: Site) -> int:
-    """Return the number of this process in the pairs (sender, receiver).
+    """Return the number by which pairs (sender, receiver) name this process.
 
     It is the partition number, or the replica number in a grid of one partition.
     """

@@ -46,10 +46,14 @@ def padded(
 
     Negative padding removes elements.
 
-    `padding` is (low, high) for each dimension; `dilations` are distances between elements.
-
     >>> padded(np.array([1, 2, 3]), 0, [(1, -1)], [2]).tolist()
     [0, 1, 0, 2, 0]
+
+    Args:
+        x: The array.
+        fill: The added element.
+        padding: Number of elements added before and after, for each dimension.
+        dilations: Distance between elements in the result, for each dimension.
     """
     if all(p == (0, 0) for p in padding) and all(d == 1 for d in dilations):
         return x
@@ -146,22 +150,25 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
 
 
 def _is_order_free(region: Region, kind: np.dtype[Any]) -> bool:
-    """Does the region give the same result if the elements are combined in any order?"""
+    """Does the region give the same result for any order of elements of dtype `kind`?"""
     name = region.monoid
     return name in ("maximum", "minimum") or (name in MONOIDS and kind.kind in "biu")
 
 
 def _needs_order(region: Region, kind: np.dtype[Any]) -> bool:
-    """Is the region a sum or product of floats below 32 bits, so that each step loses precision?"""
+    """Is the region a sum or product of floats below 32 bits, where each step loses precision?
+
+    `kind` is the dtype of the elements.
+    """
     return region.monoid in ("add", "multiply") and is_narrow(kind)
 
 
 def _fold_axis(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
-    """Return the arrays with the elements of each window along one axis combined.
+    """Return the arrays with the elements of each window along one axis combined by `body`.
 
-    The windows are combined tap by tap or, if that is less work, by doubling: windows of 1, 2, 4, …
-    taps are combined at all positions, and a window of any size is a sequence of these. The order
-    of the elements is the same.
+    `slide` is the window. The windows are combined tap by tap or, if that is less work, by
+    doubling: windows of 1, 2, 4, … taps are combined at all positions, and a window of any size is
+    a sequence of these. The order of the elements is the same.
     """
     before = (slice(None),) * axis
     length = items[0].shape[axis]
@@ -192,9 +199,8 @@ def _fold_axis(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
 def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
     """Return the kernel of `select_and_scatter`.
 
-    Padding is never selected.
-
-    It selects a tap in every window, then adds the source element of the window to it.
+    It selects a tap in every window, then adds the source element of the window to it. Padding is
+    never selected.
     """
     window = op.window
     kinds = dtypes(at.results)
@@ -243,12 +249,18 @@ def unpadded(
     padding: Sequence[tuple[int, int]],
     dilations: Sequence[int],
 ) -> Array:
-    """Copy the elements of `sums` that are not padding back to `result`, in place.
+    """Copy the elements of a padded array that are not padding back to `result`, in place.
 
     Elements that negative padding removed stay unchanged in `result`.
 
     >>> unpadded(np.array([9, 1, 9, 2, 9]), np.array([0, 0, 7]), [(1, -1)], [2]).tolist()
     [1, 2, 7]
+
+    Args:
+        sums: The padded array.
+        result: Array that is changed and returned.
+        padding: Number of elements added before and after, for each dimension.
+        dilations: Distance in `sums` between elements of `result`, for each dimension.
     """
     into, out_of = [], []
     for size, length, (low, _), step in zip(

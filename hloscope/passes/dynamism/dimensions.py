@@ -110,6 +110,7 @@ def _asserted_sizes(main: Operation) -> Iterator[list[list[str]]]:
 
 
 def _shapes(text: str) -> Iterator[list[str]]:
+    """Yield the texts of the sizes in each `….shape = (…)` of an error message."""
     at = 0
     while (
         found := _SHAPE.match(text, (text.find(".shape", at) + 1 or len(text) + 1) - 1)
@@ -131,7 +132,11 @@ def _measured_sizes(
 ) -> Iterator[tuple[str, int, int]]:
     """Yield (name, argument, dimension) for dimension variables that are the size of an argument.
 
-    `arguments` has the arguments of `main`; argument and dimension are indices.
+    Such a variable is passed to a function by a call in `main`.
+
+    Args:
+        functions: The functions of the module.
+        arguments: The arguments of `main`; the yielded argument is an index into them.
     """
     callees = {f.get("sym_name"): dict(_constants(f)) for f in functions}
     block = arguments[0].owner if arguments else None
@@ -177,7 +182,7 @@ _CALLED: Final[dict[str, Callable[..., int]]] = {
 
 
 def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
-    """Return the value of an expression of dimension variables, given the value of each.
+    """Return the value of an expression of dimension variables; `sizes` has their values.
 
     Raises:
         DimensionError: The text is not an expression, or a variable has no size.
@@ -197,7 +202,7 @@ def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
 
 
 def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
-    """Return the value of a parsed expression.
+    """Return the value of a parsed expression; `sizes` has the values of the dimension variables.
 
     Raises:
         ValueError: The syntax is not supported, or a number is too large.
@@ -230,6 +235,8 @@ def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
 
 def argument_types(tree: Operation, sizes: Mapping[str, int]) -> list[Type]:
     """Return the argument types of a program for given values of its dimension variables.
+
+    `sizes` has the value of each variable by name.
 
     Raises:
         DimensionError: A variable does not exist or has no value, a value is negative, or a size
@@ -273,6 +280,17 @@ def _no_variable(name: str, known: Sequence[str]) -> str:
 def _sized_by(
     element: ElementType, number: int, texts: Sequence[str], sizes: Mapping[str, int]
 ) -> TensorType:
+    """Return the type of an argument whose sizes are the values of expressions.
+
+    Args:
+        element: Element type.
+        number: Index of the argument, for messages.
+        texts: Expression of each size; `?` if it is unknown.
+        sizes: Values of the dimension variables.
+
+    Raises:
+        DimensionError: A size is unknown or negative.
+    """
     found: list[int | None] = []
     for dimension, text in enumerate(texts):
         if text == "?":
@@ -363,7 +381,7 @@ def _form_error(op: Operation) -> str:
 
 
 def _is_default(op: Operation, name: str) -> bool:
-    """Is the attribute `name` an empty `called_computations`, which any custom call may have?"""
+    """Is attribute `name` an empty `called_computations`, which any custom call may have?"""
     return name == "called_computations" and getattr(op.get(name), "elements", None) == ()
 
 
@@ -373,6 +391,10 @@ def _is_scalar(value: Value, elements: Sequence[object]) -> bool:
 
 
 def _wrong_specifier(message: str, count: int) -> str:
+    """Return an error about a number in braces that is not below `count`; else empty.
+
+    `message` is the message template of an assertion.
+    """
     for found in _INDEX.finditer(message):
         text = found[1]
         if re.fullmatch(r"[-+]?\d+", text) and not 0 <= int(text[:20]) < count:
@@ -515,6 +537,11 @@ def formatted(template: str, numbers: Sequence[int]) -> str:
 
 
 def _padded(text: str, where: str, width: str | None) -> str:
+    """Return a text filled to `width` characters, as LLVM's `formatv` does.
+
+    `where` is the alignment `-` (left), `=` (centre) or `+`, after a fill character if there is
+    one.
+    """
     size = min(int(width[:9]), _MOST_WIDTH) if width else 0
     fill, alignment = (where[0], where[1]) if len(where) == 2 else (" ", where)
     missing = max(size - len(text), 0)
@@ -529,6 +556,7 @@ _STYLE: Final = pattern(r"(?:([xX])([-+]?)|([NnDd]?))(\d*)")
 
 
 def _number(value: int, style: str) -> str:
+    """Return an integer as text in the style after the colon of `{0:x}`, as LLVM formats it."""
     found = _STYLE.fullmatch(style)
     if found is None:
         return str(value)

@@ -131,7 +131,7 @@ def explain(tree: Operation) -> list[Explanation]:
 
 
 class _Step(NamedTuple):
-    """One step of a path: why a size is unknown, and the value it depends on, or the cause."""
+    """One step of a path: why a size is unknown, as text, and the next value or the cause."""
 
     why: str
     to: Value | None
@@ -177,6 +177,7 @@ class _Explainer:
     # -------------------------------------------------------------------------------- one step
 
     def _step(self, value: Value) -> _Step:
+        """Return the step from a dynamic value to the next one, or the cause."""
         owner = value.owner
         if isinstance(owner, Block):
             return self._of_argument(value, owner)
@@ -190,6 +191,7 @@ class _Explainer:
         return self._of_op(owner, value)
 
     def _of_argument(self, value: Value, block: Block) -> _Step:
+        """Return the step from an argument of the block `block`."""
         region = block.parent
         owner = region.parent if region is not None else None
         if owner is None:
@@ -204,6 +206,7 @@ class _Explainer:
         return _Step("", None, Origin("declared", _DECLARED.format(owner.name)))
 
     def _of_parameter(self, value: Value, function: Operation) -> _Step:
+        """Return the step from a function's argument to the operand of its call, or the cause."""
         text = string_of(function.get("sym_name"))
         call = self.calls.get(text)
         public = function.get("sym_visibility") != StringAttr(b"private")
@@ -218,7 +221,7 @@ class _Explainer:
         return _Step("", None, Origin("argument", remedy))
 
     def _fixed_by_reader(self, value: Value) -> _Step | None:
-        """Return the end of the path, if a user keeps the dynamic type of a value of static type.
+        """Return the end of the path, if a user of a static value needs its old dynamic type.
 
         Refinement wraps an argument for users in dialects that it does not support. The result is
         `None` if there is no such user.
@@ -253,9 +256,9 @@ class _Explainer:
         return self._of_number(op)
 
     def _of_number(self, op: Operation) -> _Step:
-        """Return the step from a computed integer to its first operand that is not constant.
+        """Return the step from an integer that `op` computes to an operand that is not constant.
 
-        The path ends if the integer depends on tensor elements.
+        That is the first such operand. The path ends if the integer depends on tensor elements.
         """
         unknown = [v for v in op.operands if literal_of(v) is None and known_integers(v) is None]
         for operand in unknown:
@@ -268,6 +271,7 @@ class _Explainer:
     # --------------------------------------------------------------------------- ops of their own
 
     def _of_call(self, op: Operation, value: Value) -> _Step | None:
+        """Return the step from the result of a call to the value that the function returns."""
         callee = op.get("callee")
         function = self.functions.get(callee.root) if isinstance(callee, SymbolAttr) else None
         if function is None or not function.regions or not function.regions[0].blocks:
@@ -280,6 +284,10 @@ class _Explainer:
         return _Step("", None, Origin("call", "refine shapes: what it calls returns known sizes"))
 
     def _of_branches(self, op: Operation, value: Value) -> _Step | None:
+        """Return the step from a result of an `if` or `case` to a value that a branch returns.
+
+        `None` if no branch returns a dynamic or unknown value.
+        """
         for region in op.regions:
             last = region.blocks[0].operations[-1] if region.blocks else None
             if last is not None and value.index < len(last.operands):
@@ -294,6 +302,7 @@ class _Explainer:
         return None
 
     def _of_custom_call(self, op: Operation, value: Value) -> _Step | None:
+        """Return the step from a result of a custom call to its shape operand, or the cause."""
         if op.get(SHAPE_OPERANDS) is not None:
             operands = shape_operands(op, Run(_empty_rewriter(), {}))
             held = operands[value.index : value.index + 1] if operands else []
@@ -314,6 +323,10 @@ class _Explainer:
         return None
 
     def _of_shape_operand(self, op: Operation, value: Value) -> _Step | None:
+        """Return the step from an op's result to the first operand of sizes that is not constant.
+
+        `None` if all are constant.
+        """
         for operand in op.operands[_FIRST_SHAPE[op.name] :]:
             if ints(operand) is None:
                 return _Step("sizes held by", operand)

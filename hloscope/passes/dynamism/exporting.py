@@ -76,9 +76,9 @@ def _represented_op(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _composed(op: Operation) -> tuple[str, DictAttr] | None:
-    """Return the name and attributes of the CHLO op that a composite stands for by its name.
+    """Return the name and attributes of the CHLO op that a composite's name states.
 
-    The result is `None` for any other composite.
+    The result is `None` for any other op.
     """
     named = op.get("name")
     given = op.get("composite_attributes") or DictAttr(())
@@ -291,7 +291,7 @@ def known_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 
 class _Windows(NamedTuple):
-    """The static `reduce_window` that equals a dynamic one: its operands and attributes."""
+    """Operands and attributes of the static `reduce_window` that equals a dynamic one."""
 
     operands: tuple[Value, ...]
     properties: dict[str, Attribute]
@@ -301,11 +301,9 @@ _VECTORS: Final = ("window_dimensions", "window_strides", "base_dilations", "win
 
 
 def _windows(op: Operation) -> _Windows | None:
-    """Return the static form of a dynamic `reduce_window`.
+    """Return operands and attributes of the static form of a dynamic `reduce_window`.
 
-    `None` unless all its amounts are constants.
-
-    `None` unless all amounts are constants.
+    `None` unless all its amounts, such as sizes and strides, are constants.
     """
     count = len(op.results)
     if not _is_call_of(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
@@ -329,7 +327,7 @@ def _windows(op: Operation) -> _Windows | None:
 
 @REFINE.on(_CALL)
 def refine_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine the results of a dynamic `reduce_window` whose amounts are all constants."""
+    """Refine the results of a dynamic `reduce_window` whose sizes and strides are constants."""
     found = _windows(op)
     if found is None:
         return False
@@ -400,7 +398,10 @@ def _random_sizes(op: Operation) -> Dims | None:
 
 @REFINE.on(_CALL)
 def refine_random(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine a dynamic random-number call to the sizes of its state and in its shape operand."""
+    """Refine the results of a dynamic random-number call: the new state, and the bits.
+
+    Their sizes are those of the old state, and those in the shape operand.
+    """
     sizes = _random_sizes(op)
     if sizes is None:
         return False
@@ -425,7 +426,7 @@ def _top_k(op: Operation) -> int | None:
 
 @REFINE.on(_CALL)
 def refine_top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine a dynamic top-k call to the operand's sizes, with `k` in place of the last one."""
+    """Refine a dynamic top-k call to the operand's sizes, with `k` in place of the last size."""
     k = _top_k(op)
     if k is None or not isinstance(op.operands[0].type, TensorType):
         return False
@@ -486,6 +487,10 @@ def _replace_by(
     operands: Sequence[Value],
     properties: Mapping[str, Attribute],
 ) -> bool:
+    """Replace an op by a new op `name` with the same result types; return true.
+
+    `properties` are its inherent attributes.
+    """
     types = [value.type for value in op.results]
     new = rewriter.create(name, operands, properties, types=types, before=op)
     rewriter.replace(op, new.results)

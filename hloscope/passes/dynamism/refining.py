@@ -119,9 +119,10 @@ class Refinement:
     # ------------------------------------------------------------------------------- functions
 
     def _begin(self, key: Key, *, fails: bool = False) -> bool:
-        """Set the argument types of a key's function and push it on the stack; false if that fails.
+        """Set the argument types of a key's function and push it on the stack.
 
-        With `fails`, an error makes the pass fail.
+        Return false, after an error, if that is not possible. With `fails`, the error makes the
+        pass fail.
         """
         # The key is recorded first, so that a failed function is not begun again.
         run, function = self.run, key.function
@@ -165,9 +166,9 @@ class Refinement:
         return True
 
     def _is_refined(self, key: Key) -> bool | None:
-        """Is the function of `key` already refined for this key?
+        """Is the function of `key` already refined for exactly this key?
 
-        `None`, with an error, if it was refined for another key or is not finished (recursion).
+        `None`, after an error, if it was refined for another key or is not finished (recursion).
         """
         known = self._known.get(key.function)
         if known is None:
@@ -203,10 +204,11 @@ class Refinement:
         return True
 
     def _infer(self, rewriter: Rewriter, op: Operation) -> bool:
-        """Refine an op's results to the types that inference gives.
+        """Refine an op's results to the types that inference gives; return whether one changed.
 
-        An op with regions is only refined if the types inferred for it have changed: a change in a
-        region makes the driver visit all ops around it, so that this would never end.
+        An op with regions is inferred again only if a type of its operands, results or region
+        results has changed: a change in a region makes the driver visit all ops around it, so that
+        this would never end.
         """
         if not op.regions:
             return refine_inferred(rewriter, op)
@@ -241,7 +243,7 @@ class Refinement:
         return self._apply_refined(rewriter, op, key)
 
     def _apply_refined(self, rewriter: Rewriter, op: Operation, key: Key) -> bool:
-        """Change one call to match its refined function.
+        """Change the call `op` to match its refined function, that of `key`.
 
         Its result types are refined, and arguments that became constants in the function are
         removed.
@@ -293,7 +295,7 @@ def remove_arguments(
 ) -> None:
     """Remove the arguments of a function whose indices are `which`; they must be unused.
 
-    Their types and attributes are removed, too.
+    Their types and attributes are removed, too. `body` is the function's entry block.
     """
     kept = [k for k in range(len(body.arguments)) if k not in which]
     body.arguments = tuple([body.arguments[k] for k in kept])
@@ -313,7 +315,10 @@ def _drop_attributes(rewriter: Rewriter, op: Operation, which: Sequence[int]) ->
 
 
 def refine(run: Run, more: Iterable[Pattern] = ()) -> None:
-    """Refine the entry function of a module and all it calls; `more` are additional patterns."""
+    """Refine the entry function of a module and all it calls.
+
+    `more` are patterns in addition to those of refinement.
+    """
     entry = target_of(run)
     if entry is None:
         return
@@ -403,7 +408,10 @@ def refine_arguments(
 
 
 def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> None:
-    """Set an argument's type; users that need the old one read a custom call before `front`."""
+    """Set an argument's type to `type`, and keep the old type for users that need it.
+
+    These users read a custom call of the old type, which is inserted before `front`.
+    """
     assert isinstance(type, TensorType)
     sizes = sizes_attribute(type.sizes)
     shape = rewriter.constant(sizes, TensorType(S64, (type.rank,)), before=front)
@@ -585,7 +593,10 @@ _CALL: Final = "func.call"
 
 
 def _own_effects(function: Operation) -> tuple[bool, set[str]]:
-    """Return whether no op of a function but calls has an effect, and the names of its callees."""
+    """Return whether a function has no effect of its own, and the names of the functions it calls.
+
+    Calls do not count as effects; a function without a body has effects.
+    """
     callees: set[str] = set()
     quiet = any(region.blocks for region in function.regions)
     work = [function]

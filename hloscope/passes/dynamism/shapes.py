@@ -79,9 +79,9 @@ def _group_size(rewriter: Rewriter, op: Operation) -> int | None:
 def _collective(
     rewriter: Rewriter, op: Operation, name: str
 ) -> tuple[list[int | None], int, int] | None:
-    """Return the operand's sizes, the dimension in attribute `name`, and the replica group size.
+    """Return the operand's sizes, the dimension, and the replica group size of a collective.
 
-    The result is `None` if one of them is unknown.
+    `name` is the attribute with the dimension. The result is `None` if one of the three is unknown.
     """
     if len(op.operands) != 1:
         return None
@@ -148,7 +148,7 @@ def _part_bits(type: TensorType) -> int:
 def refine_like_operand(rewriter: Rewriter, op: Operation) -> bool:
     """Refine the result to the sizes of the first operand.
 
-    Upstream ignores the second of `compare`.
+    Upstream, too, ignores the second operand of `compare`.
     """
     sizes = _sizes_of(op.operands[0].type)
     return sizes is not None and refine_shapes(rewriter, op, [sizes])
@@ -166,13 +166,13 @@ def refine_by_inference(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.dynamic_conv", "stablehlo.dynamic_pad")
 def refine_by_static_form(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine a dynamic op's result to that of its static form, if all amounts are constants."""
+    """Refine a dynamic op's result to that of its static form, if all its sizes are constants."""
     form = STATIC[op.name](op)
     return form is not None and refine_by_form(rewriter, op, form)
 
 
 def refine_by_form(rewriter: Rewriter, op: Operation, form: Form) -> bool:
-    """Refine the results of `op` to those inferred for its static form.
+    """Refine the results of `op` to those inferred for its static form `form`.
 
     Return whether a type changed.
     """
@@ -233,7 +233,11 @@ def refine_while(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.return")
 def update_region(rewriter: Rewriter, op: Operation) -> bool:
-    """Make the driver visit an `if` or `case` again if a branch returns more specific types."""
+    """Make the driver visit the `if` or `case` around `op` again if its results can be refined.
+
+    `op` is the `return` of a branch; that is so if it returns more specific types. Return whether
+    it is so.
+    """
     region = op.parent.parent if op.parent is not None else None
     parent = region.parent if region is not None else None
     if parent is None or parent.name not in ("stablehlo.if", "stablehlo.case"):
@@ -248,10 +252,9 @@ def update_region(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("func.return")
 def update_function_type(rewriter: Rewriter, op: Operation) -> bool:
-    """Return the operands of casts from a function, in place of the results of casts.
+    """Let a function return the values before casts from more specific types.
 
-    The casts are from more specific types. The function's result types become those of the returned
-    values.
+    `op` is the `return`. The function's result types become those of the returned values.
     """
     casts = {
         cast: source
@@ -514,7 +517,7 @@ def _replace_by(
 ) -> bool:
     """Replace an op by a new op `name` with the same result types; return true.
 
-    With `keeps`, discardable attributes are copied.
+    `properties` are its inherent attributes. With `keeps`, discardable attributes are copied.
     """
     new = rewriter.create(
         name,

@@ -158,11 +158,15 @@ def _is_ready(user: Operation) -> bool:
 
 
 def unready_readers(users: Iterable[Operation]) -> list[Operation]:
-    """Return the users that may not accept an operand of another type, in order."""
+    """Return those of `users` that may not accept an operand of another type, in order."""
     return [user for user in users if not _is_ready(user)]
 
 
 def _set_type(rewriter: Rewriter, op: Operation, value: Value, refined: Type) -> None:
+    """Set a value's type to `refined`; `op` defines the value.
+
+    If `func.return` uses it, a cast to the old type is inserted after `op` for that.
+    """
     old = value.type
     rewriter.set_type(value, refined)
     # The function's signature has the old type until `update_function_type` changes both.
@@ -203,6 +207,7 @@ def refine_shapes(rewriter: Rewriter, op: Operation, shapes: Sequence[Sizes]) ->
 
 
 def _with_sizes(type: Type, sizes: Sizes) -> Type | None:
+    """Return the type with the sizes `sizes`; `None` if they contradict it or it has bounds."""
     given = tuple([None if size == _NO_SIZE else size for size in sizes])
     if any(size is not None and size < 0 for size in given):
         return None
@@ -226,7 +231,10 @@ def flattened(types: Sequence[Type]) -> list[Type]:
 
 
 def _like(type: Type, parts: Iterator[Type]) -> Type:
-    """Return `type` with each tensor replaced by the next of `parts`, in the same nested tuples."""
+    """Return `type` with each type that is no tuple replaced by the next of `parts`.
+
+    Tuples keep their nesting.
+    """
     if not isinstance(type, TupleType):
         return next(parts)
     return TupleType(tuple([_like(element, parts) for element in type.elements]))
@@ -461,7 +469,7 @@ _TOO_MANY: Final = (
 
 
 def has_one_block(run: Run, function: Operation, *, fails: bool = True) -> bool:
-    """Does the function have exactly one block?  If not, report an error.
+    """Return whether the function has exactly one block; if not, report an error to `run`.
 
     With `fails`, the error makes the pass fail.
     """

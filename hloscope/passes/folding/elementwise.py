@@ -39,6 +39,8 @@ _NUMBERS: Final = (*_INTEGERS, *_FLOATS)
 
 
 class _Row(NamedTuple):
+    """An element-wise op to fold: its name, kinds of element types, and a guard if needed."""
+
     op: str
     kinds: tuple[str, ...]
     guard: Guard | None = None
@@ -94,6 +96,8 @@ _OTHER_ROWS: Final = (
 
 
 def _fold(row: _Row) -> LimitedRewrite:
+    """Return the function that folds the element-wise op that `row` describes."""
+
     def fold(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
         type = static_result(operation)
         if type is None or type.element.kind not in row.kinds or not limits.folds(type.element):
@@ -108,9 +112,9 @@ def _fold(row: _Row) -> LimitedRewrite:
 
 
 def _passes(guard: Guard | None, given: Sequence[Known], type: TensorType, limits: Limits) -> bool:
-    """Return whether `guard`, if there is one, accepts the operands' values.
+    """Return whether `guard`, if there is one, accepts the operands' values for a result type.
 
-    A splat is passed as one element.
+    A splat is passed to it as one element. False if the budget in `limits` is too small.
     """
     if guard is None:
         return True
@@ -154,7 +158,7 @@ _KINDS: Final = {"SIGNED": "signed", "UNSIGNED": "unsigned"}
 
 
 def _as_kind(known: Known, kind: str) -> Known:
-    """Return a constant of integers with the same bits, as integers of another kind.
+    """Return a constant of integers with the same bits, as integers of kind `kind`.
 
     `kind` is `signed` or `unsigned`.
     """
@@ -183,7 +187,10 @@ def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
 
 
 def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
-    """Is every number of the first array finite, not -0, and in range of `type` if truncated?"""
+    """Do all numbers of the first array, truncated, fit the integers of `type`?
+
+    False if one is infinite, NaN or -0.
+    """
     numbers = arrays[0].astype(np.float64)
     bits, signed = type.element.bits, type.element.kind == "signed"
     # Bounds are powers of two, so that they are exact in `f64`.
@@ -195,7 +202,7 @@ def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
 
 @SHAPE_ELEMENTWISE.on("stablehlo.select")
 def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold `select` of constants; if the predicate is no splat, only of integers."""
+    """Fold `select` of constants; unless the predicate is a splat, only if they are integers."""
     type = static_result(operation)
     given = constants(operation, limits)
     if type is None or given is None or len(given) != 3 or not limits.folds(type.element):
@@ -398,6 +405,7 @@ def fold_iota(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
 def _fold_movement(
     rewriter: Rewriter, operation: Operation, type: TensorType, limits: Limits
 ) -> bool:
+    """Fold an op that only moves elements, of one constant, to a constant of type `type`."""
     given = constants(operation, limits)
     if given is None or len(given) != 1 or given[0].type.element != type.element:
         return False
@@ -439,7 +447,7 @@ def computed(
         operation: The operation, without regions.
         given: Values of its operands.
         type: Type of its result.
-        limits: Budget, from which the bytes read and written are spent.
+        limits: Budget, from which the bytes read and written are subtracted.
     """
     # The bytes are spent before any array is made.
     if not limits.spend(work_of(type) + sum(work_of(known.type) for known in given)):
@@ -453,7 +461,7 @@ def computed_elementwise(
 ) -> DenseAttr | None:
     """Return the value of an elementwise operation of constants; `None` if a limit is exceeded.
 
-    If all operands are splats, only one element is computed.
+    If all operands are splats, only one element is computed. The arguments are as in `computed`.
     """
     if not all(known.is_splat for known in given):
         return computed(operation, given, type, limits)
@@ -475,6 +483,14 @@ def _op(operation: Operation) -> Op | None:
 def _evaluated(
     op: Op, types: Sequence[TensorType], arrays: Sequence[np.ndarray], type: TensorType
 ) -> DenseAttr | None:
+    """Return the value of an op, computed by the interpreter; `None` if it cannot compute it.
+
+    Args:
+        op: The op.
+        types: Types of the operands.
+        arrays: Values of the operands.
+        type: Type of the result.
+    """
     operands = tuple([Instruction(f"p{n}", t, Parameter(n)) for n, t in enumerate(types)])
     try:
         compute = kernel(Instruction("folded", type, op, operands), World())

@@ -32,7 +32,7 @@ PURE_LOOPS: Final = LimitedRewrites()
 
 @CONTROL.on("stablehlo.case")
 def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Move the operations of the branch that a constant index selects before the `case`.
+    """Move the operations of a `case`'s branch before the op, if a constant index selects it.
 
     The results are replaced, and the branch then returns zeros; the driver erases the op. The op
     stays if other branches have effects. An op in the selected branch of another `case` waits until

@@ -77,7 +77,7 @@ def known_integers(value: Value) -> Dims | None:
 
 
 def _integer(value: Value) -> int | None:
-    """Return the integer of a constant of one element; `None` for another value."""
+    """Return the integer of a constant of one element; `None` for any other value."""
     found = known_integers(value)
     return found[0] if found is not None and len(found) == 1 else None
 
@@ -89,7 +89,7 @@ def _is_all(value: Value, number: int) -> bool:
 
 
 def _attribute(numbers: Sequence[int], type: Type) -> Attribute | None:
-    """Return the attribute `value` of a constant of these integers.
+    """Return the attribute `value` for a constant of type `type` with the elements `numbers`.
 
     The result is `None` unless `type` is a static integer type.
     """

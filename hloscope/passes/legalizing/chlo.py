@@ -74,7 +74,7 @@ _PLAIN: Final = {
 def _properties(op: Operation) -> dict[str, Attribute]:
     """Return the attributes of the StableHLO op that replaces a CHLO op.
 
-    Enums become StableHLO's.
+    Enums become StableHLO's; `broadcast_dimensions` is dropped.
     """
     found = {k: v for k, v in op.properties.items() if k != "broadcast_dimensions"}
     return {
@@ -149,7 +149,10 @@ def _shape_of(rewriter: Rewriter, value: Value, before: Operation) -> Value:
 
 
 def _assuming(rewriter: Rewriter, op: Operation, witness: Value) -> tuple[Operation, Operation]:
-    """Create a `shape.assuming` of the results of `op`; return it and its empty terminator."""
+    """Create a `shape.assuming` of `witness` that returns the results of `op`.
+
+    Return it and the terminator of its region, which has no operands yet.
+    """
     end = Operation("shape.assuming_yield", (), (), location=op.location)
     region = Region((Block((), (end,)),))
     types = [value.type for value in op.results]
@@ -302,10 +305,10 @@ def top_k(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _dynamic(rewriter: Rewriter, op: Operation, type: TensorType, k: int) -> tuple[Value, Value]:
-    """Return the values that dynamic sizes of a `top_k` need.
+    """Return the two values that a `top_k` of dynamic sizes computes at run time.
 
-    These are an iota along the last dimension of the operand, and the limits of the slices of the
-    results: the operand's sizes, with `k` as the last. Both are computed at run time.
+    They are an iota along the last dimension of the operand, and the limits of the slices of the
+    results: the operand's sizes, with `k` as the last. `type` is the operand's type.
     """
     sizes = [known_size(rewriter, op.operands[0], d, before=op) for d in range(type.rank)]
     shape = concatenated(rewriter, sizes, before=op)

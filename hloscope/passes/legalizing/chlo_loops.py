@@ -125,7 +125,11 @@ def _read_scan(op: Operation) -> _Scan | None:
 
 
 def _carries(op: Operation, block: Block) -> int:
-    """Return the number of carried operands, from the operand segment sizes."""
+    """Return the number of operands that a `chlo.scan` carries from step to step.
+
+    It is read from the operand segment sizes, else computed from the arguments of its block
+    `block`.
+    """
     segments = op.get("operandSegmentSizes")
     values = getattr(segments, "values", None)
     if values and len(values) == 2:
@@ -134,6 +138,7 @@ def _carries(op: Operation, block: Block) -> int:
 
 
 def _block(types: Sequence[object]) -> Block:
+    """Return an empty block with arguments of these types."""
     arguments = tuple([Value(type, None, k) for k, type in enumerate(types)])  # type: ignore[arg-type]
     block = Block(arguments)
     for argument in arguments:
@@ -142,7 +147,7 @@ def _block(types: Sequence[object]) -> Block:
 
 
 def _zeros(rewriter: Rewriter, decoded: _Scan, type: TensorType) -> Value:
-    """Return a tensor of zeros of `type`, the initial value of an output."""
+    """Return a tensor of zeros of `type`, the initial value of an output of the scan."""
     op = decoded.op
     zero = rewriter.constant(literal(0, type.element), shaped(type.element), before=op)
     properties = {"broadcast_dimensions": integers(())}
@@ -162,6 +167,7 @@ def _zeros(rewriter: Rewriter, decoded: _Scan, type: TensorType) -> Value:
 
 
 def _condition(rewriter: Rewriter, block: Block, count: Value) -> None:
+    """Add to `block` the condition of a loop: its first argument, the step, is below `count`."""
     properties = {"comparison_direction": EnumAttr("stablehlo", "comparison_direction", "LT")}
     end = rewriter.create("stablehlo.return", (), into=block, types=())
     less = rewriter.create(
@@ -210,7 +216,7 @@ def _body(rewriter: Rewriter, decoded: _Scan, block: Block, count: Value) -> Non
 
 
 def _slice(rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Operation) -> Value:
-    """Return the slice of an input `value` at step `at`, without the scanned dimension.
+    """Return the slice of an input `value` of the scan at step `at`, without the scanned dimension.
 
     Ops are inserted before `end`.
     """
@@ -235,7 +241,10 @@ def _slice(rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Ope
 def _dynamic_slice(
     rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Operation
 ) -> Value:
-    """Return the slice of size 1 of an input at step `at`, for a dynamic scanned dimension."""
+    """Return the slice of size 1 of an input `value` at step `at`, for dynamic sizes.
+
+    Only the scanned dimension may be dynamic. Ops are inserted before `end`.
+    """
     type, d = value.type, decoded.dimension
     assert isinstance(type, TensorType)
     zero = constant(rewriter, 0, I64, before=end)
@@ -265,7 +274,7 @@ def _dynamic_slice(
 def _update_output(
     rewriter: Rewriter, decoded: _Scan, old: Value, new: Value, place: tuple[Value, Operation]
 ) -> Value:
-    """Return the output `old` with the slice `new` written to it.
+    """Return the output `old` of a scan with the slice `new` written to it.
 
     `place` has the index along the scanned dimension, and the operation before which ops are
     inserted.
@@ -393,9 +402,10 @@ def _read_ragged_dot(op: Operation) -> _Ragged | None:
 def _groups(
     rewriter: Rewriter, decoded: _Ragged, type: TensorType, *, slices: bool
 ) -> list[Value] | None:
-    """Return the product of each group; `None` if the number of groups is unknown or too large.
+    """Return the product of each group, with result type `type`.
 
     With `slices`, `rhs` has a dimension of groups, and the list has only the sum of the products.
+    `None` if the number of groups is unknown or too large.
     """
     op, sizes = decoded.op, decoded.sizes.type
     assert isinstance(sizes, TensorType)
@@ -454,7 +464,7 @@ def _masked(
     """Return the left operand with zeros outside one group.
 
     `known` has four values: start and end of the group along the ragged dimension, an iota along
-    it, and zeros.
+    it, and zeros in the shape of the left operand.
     """
     start, limit, numbers, zero = known
     op, type = decoded.op, decoded.lhs_type
@@ -491,9 +501,9 @@ def _masked(
 def _spread(
     rewriter: Rewriter, decoded: _Ragged, value: Value, dims: Dims | list[int] | range
 ) -> Value:
-    """Return integers broadcast to the shape of the left operand.
+    """Return integers broadcast to the shape of the left operand, as `i64`.
 
-    `dims` has the left operand's dimension of each dimension of `value`.
+    `dims` has, for each dimension of `value`, the dimension of the left operand.
     """
     op, type = decoded.op, with_element(decoded.lhs_type, I64)
     properties = {"broadcast_dimensions": integers(dims)}
@@ -555,7 +565,7 @@ def _product(
     *,
     group: int | None,
 ) -> Value:
-    """Return the `dot_general` of one group's operands.
+    """Return the `dot_general` of the operands of one group, with result type `type`.
 
     If `group`, the index of the group, is not `None`, the dimension of groups was removed from
     `rhs`: later dimension numbers are 1 less.

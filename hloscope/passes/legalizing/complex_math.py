@@ -65,9 +65,9 @@ def expand_exponential(z: Term) -> Term:
 
 
 def _splitter(x: Term, largest: Term) -> Term:
-    """Return Dekker's factor `2^s + 1`, with `s` about half the mantissa bits of the type of `x`.
+    """Return Dekker's factor `2^s + 1`, where `s` is half the mantissa bits of the type of `x`.
 
-    `largest` is the largest finite number.
+    `largest` is the largest finite number of that type.
     """
     in_double = largest > x.constant(1e308)
     double = x.constant(134217729.0)
@@ -76,7 +76,7 @@ def _splitter(x: Term, largest: Term) -> Term:
 
 
 def _square_error(negated: Term, splitter: Term, x: Term) -> Term:
-    """Return the rounding error of `x²`.
+    """Return the rounding error of `x²`: what must be added to the rounded square.
 
     `negated` is the negated rounded square, `splitter` Dekker's factor.
     """
@@ -249,7 +249,10 @@ def expand_sqrt(z: Term) -> Term:
 
 
 def _hypot_with_one(x: Term, one: Term, constants: tuple[Term, Term, Term]) -> Term:
-    """Return `sqrt(1 + x²)` without overflow; `constants` are the constants 0, 2 and `sqrt(2)`."""
+    """Return `sqrt(1 + x²)` without overflow.
+
+    `one` is the constant 1, `constants` are the constants 0, 2 and `sqrt(2)`.
+    """
     zero, two, root_two = constants
     size = abs(x)
     # The larger number is factored out, so that the square is at most 1.

@@ -35,6 +35,7 @@ from hloscope.stablehlo import clone
 
 
 def _wrap_ops(run: Run) -> None:
+    """Replace the ops that the option `op-names` lists by composites; warn about unknown names."""
     rewriter, names = run.rewriter, frozenset(run.options["op-names"])
     for name in run.options["op-names"]:
         if name not in DEFINITIONS:
@@ -94,9 +95,9 @@ def _is_closed(run: Run, operation: Operation) -> bool:
 
 
 def _free_name(base: str, taken: set[object], last: dict[str, int]) -> str:
-    """Return `base`, or `base` followed by the first number for which the name is not in `taken`.
+    """Return `base`, or `base` with a number at its end, that is not in `taken`; add it there.
 
-    `last` has the last number used for each base.
+    `last` has the last number used for each base; it is updated.
     """
     name = base
     while StringAttr(name.encode()) in taken:
@@ -109,6 +110,15 @@ def _free_name(base: str, taken: set[object], last: dict[str, int]) -> str:
 def _wrap(
     rewriter: Rewriter, operation: Operation, symbol: str, version: IntegerAttr, body: OpenBlock
 ) -> None:
+    """Replace an operation by a composite, and insert its decomposition.
+
+    Args:
+        rewriter: The rewriter of the module.
+        operation: The operation.
+        symbol: Name of the decomposition.
+        version: Version of the composite.
+        body: Block at whose end the decomposition is inserted.
+    """
     types = tuple([value.type for value in operation.results])
     rewriter.insert(_implementation(operation, symbol), into=body)
     written = {**operation.properties, **operation.attributes}
@@ -253,6 +263,10 @@ def _name(operation: Operation, number: int, run: Run) -> str:
 
 
 def _probe(rewriter: Rewriter, operation: Operation, value: Value, name: str) -> None:
+    """Insert an `interpreter.probe` of a result of an operation, which all users read instead.
+
+    `name` becomes the identifier of the probe.
+    """
     block = operation.parent
     assert isinstance(block, OpenBlock)
     following = block.after(operation)

@@ -106,9 +106,12 @@ def _hypot(
 ) -> tuple[Term, _Constants]:
     """Return `sqrt(size² + y²)` without overflow, and the constants that it uses.
 
-    No operand is negative.
-
-    `constants` has the constants of a previous call. New ones get the type of `x`; `one` is 1.
+    Args:
+        size: A number that is not negative.
+        y: A number that is not negative.
+        constants: Constants of a previous call, which are used again; `None` to create them.
+        x: Term whose type new constants get.
+        one: The constant 1.
     """
     large, small = maximum(size, y), minimum(size, y)
     is_equal = large.eq(small)

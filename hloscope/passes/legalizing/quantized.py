@@ -128,9 +128,14 @@ def requantized(
     wanted: TensorType,
     op: Operation,
 ) -> Value:
-    """Return stored integers of one quantized type as those of another.
+    """Return stored integers of one quantized type as stored integers of another.
 
-    `types` are the source and the target type; `wanted` is the type of the returned tensor.
+    Args:
+        rewriter: The rewriter of the module.
+        value: The stored integers.
+        types: The source and the target type.
+        wanted: Type of the returned tensor.
+        op: Operation before which ops are inserted.
     """
     source, target = types
     if source == target:
@@ -144,9 +149,9 @@ def requantized(
 def _merged(
     rewriter: Rewriter, value: Value, source: QuantizedType, target: QuantizedType, op: Operation
 ) -> Value:
-    """Return `value * s + z`: the stored numbers of `source` in the scale of `target`.
+    """Return `value * s + z`: stored numbers of type `source` in the scale of type `target`.
 
-    `s` is the ratio of scales, and `z` the remaining zero point.
+    `s` is the ratio of scales, and `z` the remaining zero point. Ops are inserted before `op`.
     """
     per_axis = source.is_per_axis or target.is_per_axis
     count = max(len(source.scales), len(target.scales)) if per_axis else 1
@@ -314,7 +319,7 @@ _COMBINING: Final = (
 
 
 def _is_elementwise(definition: Definition) -> bool:
-    """Is the op element-wise, with operands and results that may be quantized?"""
+    """Is the op of a definition element-wise, with operands and results that may be quantized?"""
     values = definition.operands + definition.results
     takes_all = all("Q" in slot.constraint for slot in values)
     is_quantize = definition.name == "stablehlo.uniform_quantize"

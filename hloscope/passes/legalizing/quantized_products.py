@@ -71,7 +71,7 @@ def hybrid(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
-    """Replace a quantized product by a product of stored integers.
+    """Replace a quantized product with dimensions `dims` by a product of stored integers.
 
     The offset of the zero points is subtracted, the scale applied and the result's zero point
     added.
@@ -104,7 +104,7 @@ def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
 
 
 def _scaled(rewriter: Rewriter, value: Value, factor: Value, op: Operation) -> Value:
-    """Return integers times a float, truncated to integers."""
+    """Return the integers `value` times the float `factor`, truncated to integers."""
     assert isinstance(value.type, TensorType)
     wide = as_elements(value.type, F32)
     made = convert(rewriter, value, wide, before=op)
@@ -117,7 +117,12 @@ def _kernel(
 ) -> tuple[Value, Value]:
     """Return the left operand, padded if necessary, and the product of stored integers.
 
-    `zero` is the zero point of the left operand, `type` the type of the product.
+    Args:
+        rewriter: The rewriter of the module.
+        op: The quantized product.
+        operands: Stored integers of both operands.
+        zero: Zero point of the left operand, with which a convolution is padded.
+        type: Type of the product.
     """
     lhs, rhs = operands
     properties: dict[str, Attribute] = dict(op.properties)
@@ -140,6 +145,13 @@ def _padded(
     """Return the left operand padded by its zero point, and the attributes without padding.
 
     Both are unchanged unless the op is a convolution with padding.
+
+    Args:
+        rewriter: The rewriter of the module.
+        op: Operation before which ops are inserted.
+        lhs: The left operand, stored integers.
+        zero: Its zero point.
+        properties: The attributes of the product.
     """
     given, type = properties.get("padding"), lhs.type
     numbers_of = properties["dimension_numbers"]
@@ -249,7 +261,7 @@ class _Offset:
         ).result
 
     def _sums(self, value: Value, zero: int, over: Dims) -> Value:
-        """Return the sums of stored integers of one operand over dimensions `over`, times `zero`.
+        """Return the sums of stored integers of an operand over dimensions `over`, times `zero`.
 
         `zero` is the zero point of the other operand.
         """
@@ -270,10 +282,14 @@ class _Offset:
         return broadcast(rewriter, "multiply", (sums, factor), rest, before=op)
 
     def _broadcast_sums(self, part: Value, over: Dims, batching: Dims, first: int) -> Value:
-        """Broadcast the sums of one operand to the shape of the result.
+        """Broadcast the sums `part` of one operand to the shape of the result.
 
-        `over` are the summed dimensions and `batching` the batching ones, both of the operand;
-        `first` is the result dimension of its first free one.
+        Args:
+            part: The sums.
+            over: Summed dimensions of the operand.
+            batching: Batching dimensions of the operand.
+            first: Result dimension of the first remaining dimension of the operand; the others
+                follow.
         """
         op, rewriter, type = self.op, self.rewriter, self.made.type
         assert isinstance(part.type, TensorType)
@@ -376,7 +392,7 @@ def _is_matrix(type: object) -> bool:
 
 
 def _layouts(rank: int) -> dict[tuple[tuple[str, object], ...], Product]:
-    """Return the dimensions of each supported convolution, by its dimension numbers.
+    """Return the dimensions of each supported convolution of this rank, by its dimension numbers.
 
     Features are the last dimension, or the second. With three spatial dimensions, upstream expects
     the kernel's input features first.
@@ -417,7 +433,10 @@ def _fields(given: dict[str, object]) -> tuple[tuple[str, object], ...]:
 
 
 def of_convolution(op: Operation) -> Product | None:
-    """Return the dimensions of a convolution by role; `None` if integers do not support it."""
+    """Return the dimensions of a convolution by role; `None` if it must not use integers.
+
+    Its zero points, scales, dilation or dimension numbers are not supported then.
+    """
     lhs, rhs, given = op.operands[0].type, op.operands[1].type, op.get("dimension_numbers")
     result, weights = quantized(op.result.type), quantized(rhs)
     if not isinstance(lhs, TensorType) or not isinstance(rhs, TensorType) or result is None:
@@ -437,10 +456,9 @@ def of_convolution(op: Operation) -> Product | None:
 
 
 def _is_proportional(weights: QuantizedType, result: QuantizedType, rank: int) -> bool:
-    """Return whether the last dimension is quantized with proportional scales.
+    """Are the scales of a convolution's result proportional to those of its weights?
 
-    The weights are quantized along their last dimension, and all ratios of result scale to weight
-    scale are equal.
+    The weights must be quantized along the last of their `rank` dimensions.
     """
     if weights.axis != rank - 1 or len(weights.scales) != len(result.scales):
         return False

@@ -405,6 +405,7 @@ def _constant(value: Attribute) -> Attribute:
 
 
 def _make_signless(run: Run) -> None:
+    """Replace unsigned integers by signless ones, in types and in constants."""
     rewriter = run.rewriter
     for operation in [*rewriter.walk()]:
         arguments = [a for block in operation.blocks for a in block.arguments]

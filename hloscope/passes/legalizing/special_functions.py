@@ -582,6 +582,7 @@ LARGE_F64: Final = (
 
 
 def _series(x: Term, small: Sequence[float], large: Sequence[float]) -> Term:
+    """Return an odd function by Chebyshev series: `small` for `|x|` up to 8, `large` beyond."""
     size = abs(x)
     half, two = x.number(0.5), x.number(2.0)
     # The series takes arguments in [-2, 2]: [0, 8] is mapped linearly, [8, inf) by its inverse.

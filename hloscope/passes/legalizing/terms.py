@@ -186,7 +186,7 @@ def literal(value: Number, element: ElementType, bits: int | None = None) -> Den
 
 
 class Site(NamedTuple):
-    """Where an expansion inserts ops, and the function with which it creates constants."""
+    """Insertion point of an expansion's ops, and the function that creates its constants."""
 
     rewriter: Rewriter
     before: Operation
@@ -230,7 +230,7 @@ class Term:
 
     @property
     def own(self) -> Term:
-        """This term, but constants created from it have its own sizes, not those of `like`."""
+        """This term, but constants created from it take its own sizes, not those of `like`."""
         return Term(self.value, self.site)
 
     @property
@@ -283,6 +283,7 @@ class Term:
         """Create the elementwise op `name` of this term and others.
 
         The result has the type of this term, or `type`, or `element` with the sizes of this term.
+        `properties` are the attributes of the op.
         """
         own = self.type if type is None else type
         if element is not None:
@@ -377,7 +378,10 @@ def clamp(low: Term, x: Term, high: Term) -> Term:
 
 
 def select(pred: Term, yes: Term, no: Term) -> Term:
-    """Create a `stablehlo.select`; constants of the result have the sizes of those of `yes`."""
+    """Create a `stablehlo.select`: `yes` where `pred` is true, else `no`.
+
+    Constants made from the result have the sizes of those of `yes`.
+    """
     made = pred.make("select", yes, no, type=yes.type)
     return Term(made.value, pred.site, yes.like)
 
@@ -481,5 +485,5 @@ class Expansion(NamedTuple):
 
 
 def rows(*tables: Iterable[Expansion]) -> list[Pattern]:
-    """Return the rewrite patterns of all expansions in some tables."""
+    """Return the rewrite patterns of the expansions in all `tables`, in order."""
     return [row.pattern for table in tables for row in table]

@@ -120,9 +120,13 @@ def _unbatched(
 ) -> bool:
     """Replace the batching dimensions of a gather or scatter by collapsed dimensions with indices.
 
-    `at` is the position of the operand with the indices, `attribute` the name of the dimension
-    numbers, `batching` the names of its batching fields (of the operand and of the indices), and
-    `index_map` that of the index map.
+    Args:
+        rewriter: The rewriter of the module.
+        op: The gather or scatter.
+        at: Position of the operand that has the indices.
+        attribute: Name of the attribute with the dimension numbers.
+        batching: Names of their batching fields: that of the operand, that of the indices.
+        index_map: Name of their field that maps index components to dimensions.
     """
     numbers = op.get(attribute)
     indices = op.operands[at]
@@ -159,9 +163,10 @@ def _ascends(values: Sequence[int]) -> bool:
 def _with_iotas(
     rewriter: Rewriter, op: Operation, indices: Value, dims: Sequence[int], vector_dim: int
 ) -> Value:
-    """Return the indices, each index vector preceded by its index in each dimension of `dims`.
+    """Return the indices with new components in front: the position in each dimension of `dims`.
 
-    `vector_dim` is the index vector dimension.
+    `vector_dim` is the index vector dimension, to which the components are added; ops are inserted
+    before `op`.
     """
     type = indices.type
     assert isinstance(type, TensorType)
@@ -260,6 +265,7 @@ def start_of(location: Location) -> Location:
 
 def _start_places(run: Run) -> None:
     # Operations share locations: each is converted once, and the results are shared again.
+    """Replace each range in a file by its start, in all locations of the module."""
     known: dict[Location, Location] = {}
 
     def start(location: Location) -> Location:
@@ -280,6 +286,7 @@ def _target(text: str) -> Version:
 
 
 def _expand(run: Run) -> None:
+    """Expand what the StableHLO version in the option `target` lacks."""
     target: Version = run.options["target"]
     patterns = Patterns()
     if target < (1, 1, 0):

@@ -58,8 +58,8 @@ def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]
 def _check_instruction(ins: Instruction, valid: set[CheckKey]) -> Iterator[Diagnostic]:
     """Yield the errors of one instruction.
 
-    `valid` has the kinds of valid instructions, whose types are not checked again; the kind of a
-    valid instruction is added. Attributes and aliasing are always checked.
+    `valid` has the keys, by `check_key`, of valid instructions: types are not checked again for
+    such a key. The key of a valid instruction is added. Attributes and aliasing are always checked.
     """
     kind = check_key(ins)
     # Attributes and aliases are not part of a kind, so that they are checked for each instruction.

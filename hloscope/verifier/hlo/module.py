@@ -190,6 +190,7 @@ def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _takes(ins: Instruction, callee: Computation, given: tuple[Type, ...]) -> Iterator[Diagnostic]:
+    """Yield errors if `callee` does not take parameters of the types `given`."""
     inputs = callee.arguments
     if len(inputs) != len(given):
         message = (
@@ -226,9 +227,10 @@ def _call(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _begun(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors of the types of the computation that an op `<op>-start` calls.
+    """Yield an error if an op `<op>-start` does not fit the computation that it calls.
 
-    Operands may be missing, since `async-update` ops may add them.
+    The types of operands and result are compared. Operands may be missing, since `async-update` ops
+    may add them.
     """
     if not isinstance(ins.op, Call | Fusion) or not ins.calls:
         return
@@ -376,11 +378,12 @@ def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasing | Diagnostic]:
-    """Yield the entries of an aliasing attribute.
+    """Yield the entries in the text of an aliasing attribute; a `Diagnostic` for a syntax error.
 
-    An entry with a syntax error gives a `Diagnostic`.
-
-    `name` is the attribute's name, `span` its position.
+    Args:
+        name: Name of the attribute.
+        text: Its text; `None` if it is missing.
+        span: Its position.
     """
     try:
         yield from read_aliasing(name, text, span)
@@ -389,10 +392,13 @@ def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasin
 
 
 def _index_error(entry: Aliasing, kind: str, inputs: tuple[Type, ...], result: Type) -> str | None:
-    """Return an error message if an index in an entry does not exist; else `None`.
+    """Return an error message if an index in an entry of an aliasing does not exist; else `None`.
 
-    `kind` is `parameter` or `operand`, `inputs` has their types, `result` is the type of the
-    result.
+    Args:
+        entry: The entry.
+        kind: `parameter` or `operand`, as the message calls the inputs.
+        inputs: Types of the parameters or operands.
+        result: Type of the result.
     """
     if entry.taken >= len(inputs):
         owner = "the entry" if kind == "parameter" else "the instruction"
@@ -414,8 +420,12 @@ def _entry_error(
 ) -> str | None:
     """Return an error message if an entry of an aliasing in the header is invalid; else `None`.
 
-    `kind`, `inputs` and `result` are as in `_index_error`. `aliased` has (parameter, shape index)
-    of earlier entries; those of this entry are added.
+    Args:
+        entry: The entry.
+        kind: `parameter` or `operand`, as the message calls the inputs.
+        inputs: Types of the parameters or operands.
+        result: Type of the result.
+        aliased: (parameter, shape index) of earlier entries; those of this entry are added.
     """
     wrong = _index_error(entry, kind, inputs, result)
     if wrong is not None:

@@ -132,7 +132,7 @@ def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnosti
 
 
 def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
-    """Yield an error if an update or done names another thread or computation than its start."""
+    """Yield an error if an update or done names another thread or computation than `start`."""
     have, want = (dict(getattr(i.op, "settings", ())).get(_THREAD) for i in (ins, start))
     if have is not None and have.strip('"') != (want or "main").strip('"'):
         yield Diagnostic(f"{_THREAD} is {have}, that of `{start.name}` {want or 'main'}", ins.span)
@@ -142,7 +142,10 @@ def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
 
 
 def _type_comparison(start: Instruction) -> Callable[[Type, Type], bool]:
-    """Return the predicate that compares the result type in a start with the type of its done."""
+    """Return the function that compares the result types of a start and its done.
+
+    It returns whether they agree; for some ops the float precision may differ.
+    """
     wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
     return equal_up_to_precision if isinstance(wrapped, _CONVERTING) else same
 
@@ -173,12 +176,10 @@ def _started_opcode(start: Instruction) -> str:
 
 
 def _result_type(operand: Instruction, start: Instruction) -> Type | None:
-    """Return the type of the final result that a start or update declares.
+    """Return the type of the final result that a start or update declares; `None` without one.
 
-    `None` if it declares none.
-
-    The type of `all-reduce-start` is that of the result. The type of any other start is a tuple
-    (operands, result, …).
+    `operand` is the start or update, `start` the start. The type of `all-reduce-start` is that of
+    the result. The type of any other start is a tuple (operands, result, …).
     """
     if isinstance(start.op, AsyncStart) and isinstance(start.op.wrapped, AllReduce):
         return operand.type
@@ -285,6 +286,15 @@ def _check_pairs(
 def _members(
     ins: Instruction, members: list[int], devices: int | None, rule: str, what: str
 ) -> Iterator[Diagnostic]:
+    """Yield an error if a device is listed twice or does not exist.
+
+    Args:
+        ins: The collective.
+        members: The listed devices.
+        devices: Number of devices; `None` if unknown.
+        rule: Violated constraint.
+        what: What the devices are, for the message.
+    """
     twice = [m for m, n in Counter(members).items() if n > 1]
     if twice:
         yield Diagnostic(f"device {twice[0]} is among the {what} twice", ins.span, rule)

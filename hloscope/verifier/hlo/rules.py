@@ -61,8 +61,8 @@ from hloscope.ops import (
 def _group_size(op: Collective) -> int | None:
     """Return the size of each group of a collective; `None` if sizes are unknown or differ.
 
-    With a channel and without global ids, groups list replicas, and all partitions of a replica
-    take part. Groups of an all-to-all list partitions then.
+    If the collective has a channel but no global ids, its groups list replicas, all of whose
+    partitions take part, so that the size is unknown. Those of an all-to-all list partitions.
     """
     if op.channel_id and not op.use_global_device_ids and not isinstance(op, AllToAll):
         return None
@@ -147,8 +147,7 @@ def _reduce_scatter(ins: Instruction) -> None:
 def _check_scaled(small: TensorType, big: TensorType, d: int, times: int | None, rule: str) -> None:
     """Check that `big` has the sizes of `small`, except that dimension `d` is `times` as large.
 
-    If `times` is `None`, any integer factor is valid. `rule` is the constraint to name in the
-    error.
+    If `times` is `None`, any integer factor is valid. Errors name the constraint `rule`.
     """
     if not 0 <= d < big.rank:
         raise VerifyError(f"dimension {d} is not in [0, {big.rank})", rule=rule)
@@ -223,7 +222,10 @@ def _collective_permute(ins: Instruction) -> None:
 
 
 def _is_part(sent: Type, into: Type) -> bool:
-    """Can `sent` be a slice of `into`: are element types and ranks of both arrays equal?"""
+    """May an array of type `sent` be a slice of one of type `into`?
+
+    That is so if element types and ranks are equal.
+    """
     if not isinstance(sent, TensorType) or not isinstance(into, TensorType):
         return False
     return sent.element == into.element and sent.rank == into.rank
@@ -384,7 +386,7 @@ def _dot(ins: Instruction) -> None:
 def _tuple_elements(ins: Instruction, *needed: str) -> tuple[Type, ...]:
     """Return the elements of the declared tuple type.
 
-    `needed` has, for each element, the kind that it must have, as in messages.
+    `needed` names, for each element, the kind of type that it must have, such as a token.
 
     Raises:
         VerifyError: The tuple has another number of elements, or one has another type.
@@ -547,6 +549,10 @@ def equal_lists(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> boo
 
 
 def _same(a: Type, b: Type, wider: bool) -> bool:
+    """Are two types equal except for layouts and the precision of floats?
+
+    With `wider`, element types may differ in any way. A buffer type equals the type of its array.
+    """
     match a, b:
         case TensorType(), TensorType():
             x, y = a.element, b.element

@@ -245,7 +245,7 @@ def _mismatch(ins: Instruction, inferred: tuple[Type, ...]) -> Diagnostic:
 
 
 def _is_one_value(ins: Instruction) -> bool:
-    """Is the declared tuple type one value, not one type for each of several results?
+    """Is the declared tuple type one value, not the types of several results?
 
     A tuple of one element is one value if a body returns such a tuple.
     """
@@ -425,6 +425,7 @@ def in_precision_of_body(ins: Instruction) -> tuple[Type, ...]:
 
 
 def _in_precision(type_: Type, parameter: Type) -> Type:
+    """Return a float type with the float element type of `parameter`; other types unchanged."""
     if not isinstance(type_, TensorType) or not isinstance(parameter, TensorType):
         return type_
     is_float = type_.element.kind == parameter.element.kind == "float"

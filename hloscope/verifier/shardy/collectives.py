@@ -83,7 +83,12 @@ def check_collective(
 def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Axes:
     """Return the axes `have` of a dimension without the last ones, which must be `axes`.
 
-    `word` names the operation in errors, `dimension` is its index in them.
+    Args:
+        grid: The mesh.
+        have: Axes that divide the dimension.
+        axes: Axes to remove.
+        dimension: Index of the dimension, for errors.
+        word: Text that names the operation in errors.
 
     Raises:
         VerifyError: The axes `axes` are not the last ones.
@@ -105,6 +110,7 @@ def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Ax
 
 
 def _expect(expected: Axes, found: Axes, dimension: int) -> None:
+    """Check that the axes `found`, of a dimension of the result, are the expected ones."""
     if expected != found:
         shown = ", ".join(map(str, expected))
         raise VerifyError(
@@ -129,6 +135,8 @@ def _per_dimension(axes: StructAttr, result: Sharding, grid: Grid) -> list[Axes]
 
 
 def _check_gather(word: str) -> Callable[[StructAttr, Sharding, Sharding, Grid], None]:
+    """Return the check of a collective that gathers along dimensions; `word` names it in errors."""
+
     def check(axes: StructAttr, operand: Sharding, result: Sharding, grid: Grid) -> None:
         each = _per_dimension(axes, result, grid)
         parts = zip(dividing_axes(operand, grid), each, dividing_axes(result, grid), strict=True)
@@ -156,7 +164,7 @@ def _check_unreduced(
 ) -> None:
     """Check that the unreduced axes of the result are those of the operand and `given`.
 
-    `word` names the operation in errors.
+    `word` is the text that names the operation in errors.
     """
     # Sets are compared in mesh order, since the order of unreduced axes has no meaning.
     expected = grid.set_of(map(grid.axis, (*operand.unreduced, *given)))
@@ -301,10 +309,17 @@ def check_local(
     local: Type,
     names: Sequence[str],
 ) -> None:
-    """Check the local type of a value, its type inside a manual computation.
+    """Check the type that a value has inside a manual computation, its local type.
 
-    `what` and `index` name the operand or result in errors. `whole` is its type outside, `names`
-    are the manual axes.
+    Args:
+        operation: The manual computation.
+        what: Text that names the operand or result in errors.
+        index: Number of the operand or result, for errors.
+        sharding: The value's sharding.
+        grid: Its mesh.
+        whole: Type of the value outside.
+        local: Type of the value inside.
+        names: The manual axes.
 
     Source: `verifyManualComputationValue`.
     """

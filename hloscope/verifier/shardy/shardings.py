@@ -105,10 +105,7 @@ def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
 
 
 def is_one_of(attribute: Attribute, *names: str) -> bool:
-    """Is it a Shardy attribute of one of these names? Its content is not parsed.
-
-    Its content is not parsed.
-    """
+    """Is it a Shardy attribute of one of these names? Its content is not parsed."""
     if isinstance(attribute, StructAttr):
         return attribute.dialect == "sdy" and attribute.name in names
     if not isinstance(attribute, VerbatimAttr):
@@ -162,9 +159,9 @@ def sharding_of(attribute: StructAttr) -> Sharding | None:
 
 
 def shardings_of(attribute: StructAttr) -> list[Sharding | None]:
-    """Return the shardings in `#sdy.sharding_per_value<[…]>`.
+    """Return the shardings in `#sdy.sharding_per_value<[…]>`, one for each value.
 
-    `None` in place of an unsupported one.
+    `None` is in place of a sharding of which a part is not supported.
     """
     return [sharding_of(part) for part in _listed(attribute.get("shardings"))]
 
@@ -271,11 +268,13 @@ def check_rule(rule: StructAttr, operands: Sequence[Type], results: Sequence[Typ
 def _check_mapping(
     where: str, type_: Type, mapping: StructAttr, sizes: tuple[int, ...]
 ) -> set[int]:
-    """Check the factors of one operand or result of a sharding rule.
+    """Check the factors of one operand or result of a sharding rule; return their numbers.
 
-    Return the numbers of the factors.
-
-    `where` names the operand or result in errors; `sizes` has the sizes of all factors.
+    Args:
+        where: Text that names the operand or result in errors.
+        type_: Its type.
+        mapping: The factors of each of its dimensions.
+        sizes: Sizes of all factors of the rule.
     """
     if not isinstance(type_, TensorType) or not type_.is_static:
         text = type_text(type_)

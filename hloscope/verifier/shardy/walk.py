@@ -143,10 +143,13 @@ class _Checker:
     def _check_one(
         self, operation: Operation, sharding: Sharding | None, type_: Type | None, where: str
     ) -> None:
-        """Check one sharding of an op.
+        """Check one sharding of an op; nothing is checked if it is `None`.
 
-        `where` is the prefix of the message, such as the name of the result. `type_` is the type of
-        the sharded value; `None` for an op without results.
+        Args:
+            operation: The op.
+            sharding: The sharding.
+            type_: Type of the sharded value; `None` for an op without results.
+            where: Start of messages, such as the name of the result.
         """
         if sharding is None:
             return
@@ -171,7 +174,14 @@ class _Checker:
         types: Sequence[Type],
         where: str,
     ) -> None:
-        """Check the shardings of several values of an op; `where` is the prefix of messages."""
+        """Check the shardings of several values of an op.
+
+        Args:
+            operation: The op.
+            attribute: The attribute with one sharding for each value; `None` if it is missing.
+            types: Types of the values.
+            where: Start of messages.
+        """
         if attribute is None:
             return
         shardings = shardings_of(attribute)
@@ -221,6 +231,7 @@ class _Checker:
                 self._check_one(function, sharding, types[key][i], f"{what} {i} - ")
 
     def _check_rule(self, operation: Operation) -> None:
+        """Check the sharding rule in an op's attributes against the op's types."""
         attribute = operation.attributes[_RULE]
         if not is_one_of(attribute, "op_sharding_rule"):
             raise refuse(
@@ -368,6 +379,10 @@ class _Checker:
     def _check_common_mesh(
         self, operation: Operation, names: Sequence[str], grids: list[Grid]
     ) -> None:
+        """Check that all shardings of a manual computation have one mesh, with all manual axes.
+
+        `names` are the manual axes, `grids` the meshes of the shardings.
+        """
         meshes = [grid for grid in grids if grid.mesh.axes]
         if any(grid.mesh != meshes[0].mesh for grid in meshes) and names:
             raise refuse(
@@ -411,7 +426,7 @@ class _Checker:
     # --- values -------------------------------------------------------------------------------
 
     def _sharding_of_value(self, value: Value) -> tuple[Sharding | None, bool]:
-        """Return the sharding of a value, and whether it is known.
+        """Return the sharding of a value, and whether it could be determined (is known).
 
         A value that has no sharding is known: `(None, True)`. Arguments of loops are not known: the
         loop, which is not inspected, has their sharding.
@@ -443,9 +458,9 @@ class _Checker:
             return None, False  # reported where it is written
 
     def _sharding_of_argument(self, value: Value, block: Block) -> tuple[Sharding | None, bool]:
-        """Return the sharding of a block argument, and whether it is known.
+        """Return the sharding of a block argument, and whether it could be determined.
 
-        A missing sharding is known: `(None, True)`.
+        The result is `(None, True)` if the argument certainly has none.
         """
         around = block.parent.parent if block.parent else None
         if around is None:
@@ -476,9 +491,11 @@ class _Checker:
 
 
 def _known(found: StructAttr | None, attribute: object) -> tuple[Sharding | None, bool]:
-    """Return the sharding in a parsed attribute, and whether it is known.
+    """Return the sharding in an attribute, and whether the value's sharding is known.
 
-    It is known if it was parsed, or if `attribute` is `None`: then the value has no sharding.
+    Args:
+        found: The attribute in parsed form; `None` if it could not be parsed.
+        attribute: The attribute; `None` if the value has none, and so no sharding, which is known.
     """
     sharding = None if found is None else sharding_of(found)
     return sharding, sharding is not None or attribute is None

@@ -53,6 +53,7 @@ def check_custom_call(operation: Operation) -> None:
 
 
 def _check_layouts(operation: Operation) -> None:
+    """Check the attributes `operand_layouts` and `result_layouts`."""
     operands, results = operation.get("operand_layouts"), operation.get("result_layouts")
     if operands is None and results is None:
         return
@@ -74,7 +75,11 @@ def _check_layouts_of(
 ) -> None:
     """Check that there is one layout per value, a permutation of the value's dimensions.
 
-    `what` names the operands or results in errors.
+    Args:
+        operation: The custom call.
+        what: Text that names the operands or results in errors.
+        types: Types of the values.
+        layouts: The attribute with the layouts.
     """
     given = layouts.elements if isinstance(layouts, ArrayAttr) else ()
     if len(types) != len(given):
@@ -109,7 +114,7 @@ def _check_layouts_of(
 
 
 def _order(layout: Attribute, most: int) -> list[int]:
-    """Return the first `most` numbers of a layout attribute.
+    """Return the first `most` numbers of a layout attribute, the order of the dimensions.
 
     A splat may stand for very many more.
     """
@@ -120,6 +125,8 @@ def _order(layout: Attribute, most: int) -> list[int]:
 
 
 class _Alias(NamedTuple):
+    """One alias: tuple indices in the result, the operand's number, and tuple indices in that."""
+
     output: Dims
     operand: int
     part: Dims
@@ -170,6 +177,7 @@ def _check_aliases(operation: Operation, aliases: Sequence[_Alias]) -> None:
 
 
 def _part(operation: Operation, type_: Type, indices: Dims, what: str) -> Type:
+    """Return the part of a type at tuple indices of an alias; `what` names the value in errors."""
     for i in indices:
         if not isinstance(type_, TupleType) or not 0 <= i < len(type_.elements):
             raise refuse(
@@ -210,6 +218,16 @@ def _check_one(
     kind: type[BufferType | TensorType],
     needs: str,
 ) -> None:
+    """Check that a custom call has exactly one operand or result, of class `kind`.
+
+    Args:
+        operation: The custom call.
+        name: Name of its target, for errors.
+        what: `input` or `output`, for errors.
+        types: Types of its operands or results.
+        kind: Class of the type that is needed.
+        needs: Text for errors: what the call should have.
+    """
     if len(types) != 1:
         raise refuse(operation, f"{name} custom_call should have one {what}")
     if not isinstance(types[0], kind):

@@ -149,6 +149,7 @@ def _check_single_blocks(operation: Operation, definition: Definition) -> None:
 
 
 def _check_attributes(operation: Operation, definition: Definition) -> None:
+    """Check that required attributes are present, and that all satisfy their constraints."""
     given: list[tuple[AttributeSlot, Attribute]] = []
     for slot in sorted(definition.attributes, key=attrgetter("name")):  # MLIR's order
         attribute = operation.get(slot.name)
@@ -165,9 +166,9 @@ def _check_attributes(operation: Operation, definition: Definition) -> None:
 
 
 def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> VerifyError:
-    """Return the error as MLIR's parser reports it for pretty syntax: at the `{` of the attributes.
+    """Return the error as MLIR's parser reports it for ops in pretty syntax.
 
-    `name` is that of the attribute.
+    Its position is the `{` of the attributes. `name` is the name of the attribute.
     """
     source = operation.source
     # The generic form starts with a quote; its errors come from the verifier, not the parser.
@@ -189,10 +190,13 @@ _NEAR: Final = 4096
 def slot_of_each(
     slots: tuple[Slot, ...], count: int, segments: tuple[int, ...] | None = None
 ) -> Iterator[Slot]:
-    """Yield the slot of each of `count` operands or results, in order.
+    """Yield the slot of each operand or result of an op, in order.
 
-    `segments` has the number of values of each slot. Without it, variadic slots share their values
-    evenly.
+    Args:
+        slots: The slots: operands or results as the definition declares them, some variadic.
+        count: Number of operands or results of the op.
+        segments: Number of values of each slot; without it, variadic slots share their values
+            evenly.
     """
     variadic = sum(bool(slot.count) for slot in slots)
     each = max(0, count - (len(slots) - variadic)) // max(variadic, 1)
@@ -232,6 +236,10 @@ def _segments(operation: Operation, which: str, slots: int, found: int) -> tuple
 
 
 def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> None:
+    """Check that each operand or result satisfies the type constraint of its slot.
+
+    `which` is `operand` or `result`; `slots` are those of the definition.
+    """
     values = operation.operands if which == "operand" else operation.results
     segments = None
     if "segments" in DEFINITIONS[operation.name].traits:
@@ -431,6 +439,8 @@ def _alternative(part: str) -> Predicate:
 
 
 def _tuple_of(leaf: Predicate) -> Predicate:
+    """Return the predicate of tuples, nested at will, whose leaves satisfy `leaf`."""
+
     def parts(t: Type) -> tuple[Type, ...]:
         return t.elements if isinstance(t, TupleType) else ()
 
@@ -450,6 +460,7 @@ def type_fits(constraint: str, type_: Type) -> bool:
 
 
 def _integer(attribute: Attribute, name: str, least: int | None = None) -> bool:
+    """Is the attribute an integer of the type `name`, of at least `least` if that is given?"""
     return (
         isinstance(attribute, IntegerAttr)
         and isinstance(attribute.type, ElementType)
@@ -459,6 +470,7 @@ def _integer(attribute: Attribute, name: str, least: int | None = None) -> bool:
 
 
 def _dense(attribute: Attribute, element: str | None, rank: int | None = None) -> bool:
+    """Is the attribute a dense literal of this element type and rank? `None` allows any."""
     if isinstance(attribute, VerbatimAttr):
         return element is None and attribute.text.startswith(("dense_resource<", "sparse<"))
     return (

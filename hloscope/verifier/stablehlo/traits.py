@@ -87,7 +87,10 @@ def _some(operation: Operation, *, results: bool = True) -> None:
 
 
 def _as_first(agree: Callable[[Type, Type], bool]) -> Callable[[Sequence[Type]], bool]:
-    """Return a predicate of several types: does each agree with the first, as `agree` says?"""
+    """Return a predicate of several types: does each agree with the first one?
+
+    `agree` returns whether two types agree.
+    """
     return lambda types: all(agree(t, types[0]) for t in types[1:])
 
 
@@ -105,9 +108,13 @@ def _same_over_all(
     results: bool = True,
     some: bool = True,
 ) -> Callable[[Operation], None]:
-    """Return a check that the types of all operands, and with `results` of all results, agree.
+    """Return a check that the types of all operands and results of an op agree.
 
-    With `some`, the op must have operands and results. `what` names the property in messages.
+    Args:
+        what: Text that names the property in messages.
+        agree: Returns whether types agree.
+        results: Are the types of results checked, too?
+        some: Must the op have operands and results?
     """
     types_of = _all_types if results else _operand_types
     places = "operands and results" if results else "operands"
@@ -159,6 +166,11 @@ _MAPPED: Final = TensorType | UnrankedTensorType
 
 
 def _pairwise(what: str, agree: Callable[[Type, Type], bool]) -> Callable[[Operation], None]:
+    """Return a check that each operand and the result at the same index agree.
+
+    `agree` returns whether two types agree; `what` names the property in messages.
+    """
+
     def check(operation: Operation) -> None:
         operands, results = _operand_types(operation), _result_types(operation)
         if len(operands) != len(results):
@@ -357,7 +369,10 @@ def undominated(
 def _undominated_uses(
     op: Operation, defined: set[Value], dominance: Dominance
 ) -> Iterator[Diagnostic]:
-    """Yield an error for the first operand not in `defined` whose definition does not dominate."""
+    """Yield an error for the op's first operand whose definition does not dominate the op.
+
+    Operands in `defined` are known to be valid. `dominance` has the dominators of blocks.
+    """
     for number, value in enumerate(op.operands):
         if value not in defined and not dominance.dominates(value, op):
             yield _error(op, number, value)
@@ -374,6 +389,10 @@ def _error(user: Operation, number: int, value: Value) -> Diagnostic:
 
 
 def _place(user: Operation, definition: Operation) -> str:
+    """Return a text that says where `definition` is, as seen from `user`.
+
+    Such a text is `op in the same block`.
+    """
     here, there = user.parent, definition.parent
     if here is there:
         return "op in the same block"
@@ -402,9 +421,9 @@ def _inside(inner: Region | None, outer: Region | None) -> bool:
 
 
 def wrong_branch(operation: Operation) -> str:
-    """Return in what the operands of a branch differ from the arguments of its successors.
+    """Return how the operands of a branch differ from the arguments of its successors.
 
-    The first difference is described; the text is empty if there is none.
+    The text describes the first difference; it is empty if there is none.
     """
     if not operation.successors:
         return ""

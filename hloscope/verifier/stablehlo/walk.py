@@ -152,7 +152,7 @@ class _Verification:
                 self._leave_block(item)
 
     def _next_new(self, rest: Iterator[Operation | Block]) -> Operation | Block | None:
-        """Return the next op that must be checked; `None` at the end of the block.
+        """Return the next op of `rest` that must be checked; `None` at the end of the block.
 
         An op with the key of a valid op is skipped.
         """
@@ -251,6 +251,11 @@ class _Verification:
             _check_entry(region)
 
     def _check_unknown(self, operation: Operation, dialect: str) -> None:
+        """Check that the dialect of an op without a definition allows unknown ops.
+
+        Raises:
+            VerifyError: It does not.
+        """
         if dialect in _CLOSED:
             raise VerifyError(
                 f"unregistered operation '{operation.name}' found in dialect ('{dialect}') that"
@@ -335,7 +340,7 @@ class _Verification:
                 break
 
     def _mark_around(self, operation: Operation) -> None:
-        """Mark the op whose region contains a broken op as broken."""
+        """Record that the op whose region contains `operation`, which is broken, is broken, too."""
         around = _owner(operation)
         if around is not None and id(operation) in self.broken:
             self.broken.add(id(around))
@@ -561,6 +566,14 @@ def _verify(
     results: tuple[Type, ...],
     calls: tuple[Signature, ...],
 ) -> VerifyError | None:
+    """Return the error of an op's type rules; `None` if these types are valid.
+
+    Args:
+        op: The op.
+        operands: Types of its operands.
+        results: Types of its results.
+        calls: Parameter and result types of its regions and called functions.
+    """
     try:
         op.verify(operands, results, calls)
     except VerifyError as error:
@@ -583,7 +596,10 @@ def is_inference(error: VerifyError) -> bool:
 
 
 def message_of(operation: Operation, error: VerifyError) -> str:
-    """Return the message of an error in StableHLO's wording."""
+    """Return the message of an error in StableHLO's wording.
+
+    Only an error of inferred types has another message than `error.message`.
+    """
     if isinstance(error, IncompatibleTypesError):
         return (
             f"'{operation.name}' op inferred type(s) {_quoted(error.inferred)} are incompatible"
