@@ -314,7 +314,9 @@ class _Proving:
     def _proved(
         self, outputs: Sequence[OutputAnswer], asked: Sequence[_TensorsToProve]
     ) -> Iterator[OutputAnswer]:
-        """Yield the outputs, with the proofs of tensors and the common check of all other tensors.
+        """Yield the outputs with the proofs of their tensors.
+
+        Tensors that are not proved one by one get one check that covers them all.
 
         Args:
             outputs: The outputs.

@@ -267,6 +267,8 @@ def drawn(type_: TensorType, generator: np.random.Generator, below: int) -> Arra
 def save_outputs(path: str, run: PtxRun) -> None:
     """Write the arrays of an executed kernel to a `.npz` file, or its only array to a `.npy` file.
 
+    `path` is the file; the ending of its name decides which of the two is written.
+
     Raises:
         InputError: The file cannot be written, or a `.npy` file is to hold several arrays.
     """
@@ -300,7 +302,7 @@ def to_memory(value: Array, type_: TensorType) -> Array:
 
 
 def from_memory(content: Array, type_: TensorType) -> Array:
-    """Return the array that is stored in the given bytes: the inverse of `to_memory`.
+    """Return the array of type `type_` that the given bytes hold: the inverse of `to_memory`.
 
     Raises:
         UnsupportedError: The layout has tiles, or elements have an unsupported size.
@@ -320,7 +322,7 @@ def from_memory(content: Array, type_: TensorType) -> Array:
 
 
 def _order(type_: TensorType) -> tuple[int, ...]:
-    """Return the dimensions, from the slowest to the fastest-varying one.
+    """Return the dimensions of an array, from the slowest to the fastest-varying one in memory.
 
     Raises:
         UnsupportedError: The layout has tiles, or elements have an unsupported size.

@@ -424,7 +424,7 @@ def arguments_of(
 def recorded_in(path: str) -> list[Any]:
     """Return the arguments that a file records with its program, as an `HloSnapshot` does.
 
-    The list is empty for other files.
+    The list is empty for other files, and for standard input (`-`).
 
     Raises:
         ParseError: The file is damaged.
@@ -498,7 +498,10 @@ def _literals(text: str) -> list[Any]:
 def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> list[list[Value]]:
     """Return the arguments of each process, or one list for all, from files.
 
-    The files are one `.npz` for each process, or files of one array each.
+    Args:
+        paths: One `.npz` for each process, or one file for all of them, or files of one array each.
+        entry: The computation whose parameters the arrays are for.
+        processes: Number of processes.
     """
     types = entry.arguments
     names = [parameter.name for parameter in entry.body.parameters]

@@ -80,7 +80,7 @@ class Cancellation(Shown):
 
     @property
     def figures(self) -> Figures:
-        """Return the bytes of the chain.
+        """Return the bytes that the chain moves, and those that can be saved.
 
         Chains may share instructions, so all chains of the program are searched.
         """
@@ -322,7 +322,7 @@ def _file(file: str) -> str:
 
 
 def _and_more(ordered: list[Change]) -> str:
-    """Return the name of the first instruction, and the number of all further ones, as text."""
+    """Return a text with the first changed instruction's name, and the number of all further ones."""
     name, others = ordered[0].instruction.name, len(ordered) - 1
     return f"{name} and {others:,} like it" if others else name
 
@@ -333,7 +333,7 @@ def _and_more(ordered: list[Change]) -> str:
 def movement_advice(program: AdviceSource, model: ProgramCost) -> list[Advice]:
     """Return advice on data movement that proved rewritings remove.
 
-    All of it can be applied together.
+    All of it can be applied together. `model` has the costs of the program's kernels.
     """
     module, whole = program.module, sum([kernel.bytes for kernel in model.kernels])
     figures = [found for found in movement_of(module).savings.figures if found.saved > 0]

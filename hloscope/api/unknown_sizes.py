@@ -143,8 +143,9 @@ def _called(module: Module | None, call: Instruction) -> Called | None:
     """Return a function that computes the accesses of a call at given sizes.
 
     The function refines the callee at those sizes and analyses it by rules for known sizes. The
-    maps to check come from rules in terms of named sizes, so the two are independent. `None` if the
-    instruction is not a StableHLO call.
+    maps to check come from rules in terms of named sizes, so the two are independent.
+
+    `None` if `module`, the program, is not a StableHLO syntax tree or lacks the callee.
     """
     function = call.calls[0].name if call.calls else ""
     if module is None or not module.has_tree:

@@ -151,7 +151,11 @@ class FindingGroup(Struct, frozen=True):
 
     @property
     def headline(self) -> Finding:
-        """Return the first member, with a message about all: their number, runs, sum and share."""
+        """Return the first member of the group, with a message and values for all members.
+
+        The message states the number of members, how often their instructions run, and the sum of
+        their values with its share of the step.
+        """
         first = self.members[0]
         message, more = first.message, len(self.members) - 1
         if more:

@@ -264,7 +264,16 @@ def _print_picture(
 def _print_text(
     found: MemoryAnswer, where: int | str | None, grouping: str, device: str | None, top: int
 ) -> None:
-    """Print the first lines, the buffers at moment `where`, and the possible savings."""
+    """Print the first lines of the answer, the buffers at one moment, and the possible savings.
+
+    Args:
+        found: The answer about memory.
+        where: An instruction's number or name; `None` means the peak.
+        grouping: What the table of buffers is grouped by.
+        device: Name of the device whose memory size is compared; `None` means an H100 for programs
+            compiled for a GPU, else no device.
+        top: Largest number of rows in the table.
+    """
     for line in found.first_lines(device):
         click.echo(line)
     if not found.has_moments:

@@ -293,7 +293,18 @@ def refine(
 
 
 def print_maps(source: Source, arguments: str | None, name: str, *, as_json: bool) -> None:
-    """Print the maps of instructions in terms of named sizes."""
+    """Print the indexing maps of instructions in terms of named sizes.
+
+    Args:
+        source: The program.
+        arguments: Types of the arguments, separated by commas; `None` means the program's own
+            types.
+        name: Glob pattern of the names of instructions.
+        as_json: Whether to print JSON.
+
+    Raises:
+        UnknownNameError: No instruction that reads anything has such a name.
+    """
     texts = None if arguments is None else split_types(arguments)
     found = [each for each in parametric(source, texts) if fnmatchcase(each.name, name)]
     if not found:

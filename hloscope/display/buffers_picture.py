@@ -361,7 +361,12 @@ class _Plot:
         yield label(x + (5 if anchor == "start" else -5), self.top - 5, text, "", anchor)
 
     def limit(self, name: str, count: int) -> Iterator[Shape]:
-        """Yield the line at a device's memory size, if it is on the scale."""
+        """Yield the line at a device's memory size and its label; nothing if it is above the scale.
+
+        Args:
+            name: Name of the device.
+            count: Memory size in bytes.
+        """
         if count > self.highest:
             return
         y = self.y(count)

@@ -493,7 +493,15 @@ def _elements(maps: Sequence[IndexingMap], tile: Index, sizes: Index) -> set[Ind
 
 
 def _holes(elements: set[Index], exact: ExactTiles) -> set[Index]:
-    """Return the elements of the strided box around `elements` that are not among them."""
+    """Return the elements that a strided box has beyond `elements`; empty if `exact` has no holes.
+
+    The box is the smallest one around `elements`. The stride of a dimension is the gcd of the
+    differences of their indices. Nothing is returned if the box has over `MAX_POINTS` elements.
+
+    Args:
+        elements: Indices of the elements that a tile reads.
+        exact: The tile as a formula; it states whether it has holes.
+    """
     if not exact.holes or not elements or not next(iter(elements)):
         return set()
     sides = []

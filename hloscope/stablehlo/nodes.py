@@ -221,7 +221,7 @@ class TreeModule(Module):
 
 
 class MeshText(Written):
-    """The text of the `sdy.mesh` ops of a module; the value has the meshes by name."""
+    """The text of a module's `sdy.mesh` ops; `value` has the meshes by name."""
 
     __slots__ = ()
 

@@ -109,7 +109,13 @@ def allocated_bytes(data: bytes, name: str) -> int | None:
 
 
 def recorded_arguments(data: bytes, name: str) -> list[Any]:
-    """Return the arguments that an `HloSnapshot` records; an empty list for other files.
+    """Return the arguments that an `HloSnapshot` records, one array (or tuple of arrays) each.
+
+    The list is empty for other kinds of files.
+
+    Args:
+        data: Bytes of the file.
+        name: Name of the file, for error messages.
 
     Raises:
         ParseError: The bytes are damaged.

@@ -358,9 +358,15 @@ class LineTemplates:
         known: KnownLines,
         lines: Lines,
     ) -> int:
-        """Read lines as long as they are known; return the end of the last line read.
+        """Read lines as long as each has a template; return the end of the last line read.
 
         The work for a line is written inline, since two calls would double the time.
+
+        Args:
+            block: The block that the ops belong to.
+            operations: The list that the ops are appended to.
+            known: The templates by line, a line being its text without the value names.
+            lines: The lines of the text; its position is advanced.
         """
         source, scope = self._source, self._scope.values
         template_of, value_of = known.lines.get, scope.__getitem__

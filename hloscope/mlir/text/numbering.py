@@ -426,7 +426,7 @@ class Aliases:
     def finished(self, text: str) -> str:
         """Return a module's text with aliases in place of placeholders, and with their definitions.
 
-        Definitions are above the module, or below it if `later` was true at each use.
+        A definition is above the module, or below it if each use of the alias allowed that.
         """
         if not self._all:
             return text

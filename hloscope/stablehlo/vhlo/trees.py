@@ -63,7 +63,10 @@ class Rebuild:
         return found
 
     def run(self, module: Operation) -> Operation:
-        """Return the rebuilt module."""
+        """Return a copy of a module in which each op is what `make` returned for it.
+
+        An op for which `skip` is true is left out: its operands take the place of its results.
+        """
         # Each frame holds an op and the ops of its regions that are left. An op with regions is
         # made after them, since `make` takes the new regions.
         top: list[Operation] = []

@@ -274,7 +274,12 @@ _BARE: Final = ("manual_axes", "axis_ref_list", "list_of_axis_ref_lists", "all_t
 
 
 def _text(value: object) -> str:
-    """Return the text of a structure after its name; other values are written in full."""
+    """Return a Shardy attribute as text: a structure without its name, a string with its quotes.
+
+    Raises:
+        UnsupportedError: The structure is not known.
+        ValueError: The value is neither a structure of Shardy nor a string.
+    """
     if isinstance(value, StructAttr) and value.dialect == "sdy":
         if value.name not in _TEXTS:
             raise UnsupportedError(f"an attribute {value.name} of Shardy is not read yet")

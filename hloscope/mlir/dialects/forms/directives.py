@@ -239,9 +239,10 @@ def enum(context: Context, arguments: list[str]) -> Part:
 
 
 def value(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<value name operand>` or `<value name result>`: a literal.
+    """Return the form part for `<value name operand>` or `<value name result>`.
 
-    Its type is that of the operand or the result.
+    The part is a literal, as in `constant 1 : i32`, stored as property `name`. Its type becomes
+    that of the operand or of the result.
     """
     name, role = arguments
     if role == "result":
