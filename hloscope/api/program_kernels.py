@@ -107,7 +107,7 @@ class ProgramCoalescing(Shown):
 
     @property
     def refused_by_maker(self) -> dict[str, int]:
-        """Return the number of kernels without a result by `Refused.maker`, largest number first."""
+        """Return the number of kernels without a result by maker, largest number first."""
         return dict(Counter([one.maker for one in self.refused]).most_common())
 
     def worst(self, top: int | None = None) -> list[AccessCost]:

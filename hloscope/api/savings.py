@@ -322,7 +322,7 @@ def _file(file: str) -> str:
 
 
 def _and_more(ordered: list[Change]) -> str:
-    """Return a text with the first changed instruction's name, and the number of all further ones."""
+    """Return as text the name of the first changed instruction, and the number of all others."""
     name, others = ordered[0].instruction.name, len(ordered) - 1
     return f"{name} and {others:,} like it" if others else name
 

@@ -170,7 +170,10 @@ _FOLLOWED: Final = ("bitcast", "reshape", "convert")
 def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Iterator[Finding]:
     """Yield a finding for each copy or transpose that writes more than `max_bytes` in one run.
 
-    `opcodes` are the opcodes to report.
+    Args:
+        subject: The program.
+        max_bytes: The limit.
+        opcodes: Opcodes that are reported, as HLO spells them.
     """
     for computation, ins in subject.places():
         for moved in _written(ins):
@@ -262,7 +265,7 @@ def _computed(trip: TripCount) -> str:
 
 
 def _distance(trip: TripCount) -> int:
-    """Return how far the annotated trip count is from the nearest possible one, at least 1."""
+    """Return how far a loop's annotated trip count is from the nearest possible one, at least 1."""
     annotated = trip.annotated or 0
     beyond = 0 if trip.high is None else annotated - trip.high
     return max(trip.low - annotated, beyond, 1)
@@ -342,7 +345,11 @@ def _donation(subject: Subject, min_bytes: int) -> Iterator[Finding]:
 
 
 def _donated(subject: Subject) -> set[tuple[int, ShapeIndex]]:
-    """Return the donated buffers that no result takes: parameter number and shape index in it."""
+    """Return the donated buffers that no result takes: parameter number and shape index in it.
+
+    `subject` is the program; its module header or the attributes of its entry's arguments state the
+    donations.
+    """
     extras = subject.module.extras
     found = _buffers(extras, BUFFER_DONOR) - _buffers(extras, INPUT_OUTPUT_ALIAS)
     function = subject.module.entry

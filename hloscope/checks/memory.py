@@ -139,7 +139,13 @@ def _share(
 ) -> Iterator[Finding]:
     """Yield a finding if `count` bytes are more than the share `most` of the peak.
 
-    `rows` are the buffers at the peak; `what` is the subject of the message.
+    Args:
+        subject: The program.
+        memory: Its memory.
+        rows: The buffers at the peak.
+        count: Bytes of the buffers that the rule is about.
+        most: Maximum share, from 0 to 1.
+        what: These buffers as the subject of the message.
     """
     whole = sum([row.buffer.bytes for row in rows])
     if count > most * whole:
@@ -256,9 +262,13 @@ def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Ins
 
 
 def _severity(wasted: int, total: int) -> str:
-    """Return the severity of padding by its share of all array bytes.
+    """Return the severity of padding by its share of the bytes of all arrays.
 
     It is `error` from 10 % on, `warning` from 1 % on, else `note`.
+
+    Args:
+        wasted: Bytes of padding.
+        total: Bytes of all arrays, with padding.
     """
     if 10 * wasted >= total:
         return "error"
@@ -349,7 +359,11 @@ def _counted(
 ) -> Iterator[Finding]:
     """Yield a finding for each collective beyond the wanted number, or one if there are too few.
 
-    `collectives` are the collectives of this kind.
+    Args:
+        subject: The program.
+        kind: Opcode of the collectives.
+        collectives: All collectives of this kind, in program order.
+        wanted: The number that is required.
     """
     for k, use in enumerate(collectives[wanted:], wanted + 1):
         limit = "none" if wanted == 0 else f"{wanted}"

@@ -468,7 +468,13 @@ class Subject:
     """
 
     def __init__(self, module: Module, file: str, known_cost: ProgramCost | None = None) -> None:
-        """Store the program, and the cost of all its kernels if the caller knows it."""
+        """Store a program.
+
+        Args:
+            module: The program.
+            file: Name of the program in findings.
+            known_cost: Cost of all its kernels; `None` to compute it at the first use.
+        """
         self.module: Final = module
         self.file: Final = file
         self._known_cost: Final = known_cost
@@ -527,10 +533,10 @@ class Subject:
         return callers
 
     def sources(self, computation: Computation, ins: Instruction) -> Iterator[Instruction]:
-        """Yield the values that a value comes from.
+        """Yield the values that the value of `ins` comes from.
 
-        They are the operands, the results of called computations, and for a parameter the arguments
-        of its callers.
+        They are its operands, the results of called computations, and for a parameter of
+        `computation` the arguments of the callers.
         """
         yield from ins.operands
         for callee in ins.calls:

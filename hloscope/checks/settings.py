@@ -82,11 +82,15 @@ class Setting(Struct, frozen=True):
 def setting_of(name: str, given: Mapping[str, Any]) -> Setting:
     """Return the setting of a rule from the values of a file or of the command line.
 
-    >>> setting_of("copies", {"max-bytes": "1 KiB"}).values["max_bytes"]
-    1024
+    Args:
+        name: Name of the rule.
+        given: Values by the names of parameters, and of `severity`, `files` and `min-step-share`.
 
     Raises:
         InputError: The rule or a parameter does not exist, or a value does not fit.
+
+    >>> setting_of("copies", {"max-bytes": "1 KiB"}).values["max_bytes"]
+    1024
     """
     rule = RULES.get(name)
     if rule is None:
@@ -118,7 +122,7 @@ def _default_share(rule: Rule, given: Mapping[str, Any]) -> float:
 
 
 def settings_of(text: str, name: str = FILE) -> list[Setting]:
-    """Return the settings in a TOML text.
+    """Return the settings in a TOML text, in the order of the text.
 
     `name` is the file's name in messages.
 

@@ -49,11 +49,11 @@ class App(click.Group):
         return HELP
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all commands, in the order of `COMMANDS`."""
+        """Return the names of all commands, in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load the module of a command, and return the command."""
+        """Load the module of the command `cmd_name`; return the command, `None` if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module = COMMANDS[cmd_name].module
@@ -63,7 +63,10 @@ class App(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first argument names."""
+        """Return the name and command that the first argument names, and the other arguments.
+
+        An unknown command ends the process with a usage error.
+        """
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -132,7 +135,7 @@ def _finished(run: Callable[[], Any]) -> Any:
 
 
 def _refuse(ctx: click.Context) -> None:
-    """If a program that was read is invalid, end with its first finding; otherwise return."""
+    """End with the first finding about an invalid program that was read; return if all are valid."""
     try:
         for refuse in ctx.meta.get(REFUSALS, ()):
             refuse()

@@ -157,7 +157,10 @@ def equal(
 
 
 def _end_runs(found: ValueRuns, *, as_json: bool) -> None:
-    """Print the comparison of results, and exit with its exit code."""
+    """Print the comparison of results, and exit with its exit code.
+
+    `found` are the runs of two programs on the same arguments.
+    """
     if as_json:
         print_json({"schema": SCHEMA, **value_runs_json(found)})
     else:
@@ -199,7 +202,7 @@ def end_compared(found: list[Compared], schema: str, *, maps: bool) -> None:
 
 
 def side_of(text: str, read: Callable[[str], Program]) -> Comparable:
-    """Parse an argument: a map, a program, a computation or an instruction.
+    """Parse an argument of `equal`: a map, `FILE`, or `FILE:NAME` of a computation or instruction.
 
     `read` reads a program from a file.
     """

@@ -140,7 +140,12 @@ def _print_cost(
 
 
 def _print_advice(found: Cost, top: int) -> None:
-    """Print the changes that are proved to save bytes, largest saving first."""
+    """Print the changes that are proved to save bytes, largest share first; then notes.
+
+    Args:
+        found: The costs of the program.
+        top: Maximum number of changes.
+    """
     advice = found.advice()
     if not advice:
         click.echo("no change is proved to save bytes", err=True)
@@ -158,7 +163,15 @@ def _print_notes(found: Cost) -> None:
 
 
 def _print_measured(found: Measured, by: str, sort: str | None, top: int, as_json: bool) -> None:
-    """Print the measured time of kernels next to their bounds."""
+    """Print the measured time of kernels next to their bounds, as a table or as JSON.
+
+    Args:
+        found: The costs, joined with a profile.
+        by: The grouping, as in `Measured.groups`.
+        sort: `lost` or `time`; `None` for `lost` if bounds are known, else `time`.
+        top: Maximum number of groups in the table.
+        as_json: Print JSON.
+    """
     if sort not in (None, *MEASURED_SORTS):
         raise click.UsageError(f"--profile sorts by lost or time, not by {sort}")
     has_bounds = any(row.bound for row in found.kernels)
@@ -245,7 +258,14 @@ def memory(
 def _print_difference(
     compared: MemoryDifferenceAnswer, form: str, device: str | None, top: int
 ) -> None:
-    """Print the difference of two programs as text, JSON or a picture."""
+    """Print the difference in memory of two programs as text, JSON or a picture.
+
+    Args:
+        compared: The difference.
+        form: `text`, `json`, `svg` or `html`.
+        device: Name of a device; a picture has a line at its memory size. `None` for no line.
+        top: Maximum number of changes in the text.
+    """
     if form == "json":
         print_json(compared.to_json())
     elif form == "text":

@@ -73,7 +73,12 @@ def _commands(
 
 
 def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[str, Any]:
-    """Describe the commands as an object of schema `hloscope.help/1`."""
+    """Describe the commands as an object of schema `hloscope.help/1`.
+
+    Args:
+        group: The group of all commands.
+        commands: The commands to describe: for each name, the context that click parses it in.
+    """
     schemas = [schema_of(name) for name in schema_names()]
     used = {name: [s["title"] for s in schemas if _prints(name, s)] for name in commands}
     titles = {title for of_one in used.values() for title in of_one}
@@ -148,6 +153,10 @@ def manual(top: click.Context, commands: Mapping[str, click.Context]) -> str:
     """Return the manual page in roff.
 
     It has no date, so that it changes only if the commands do.
+
+    Args:
+        top: The context of the group of commands.
+        commands: The context of each command, by name.
     """
     return "\n".join(_lines(top, commands)) + "\n"
 

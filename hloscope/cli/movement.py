@@ -134,7 +134,13 @@ def _root(program: Program) -> InstructionView:
 
 
 def _print_space(view: InstructionView, sizes: tuple[int, ...] | None, form: str) -> None:
-    """Print the tiling space of an instruction, as XLA's experimental tiling defines it."""
+    """Print the tiling space of an instruction, as XLA's experimental tiling defines it.
+
+    Args:
+        view: The instruction.
+        sizes: Tile size of each dimension; `None` for variables.
+        form: `json` or `text`.
+    """
     try:
         found = view.tiling_space(sizes)
     except ValueError as error:  # --sizes fits no dimensions

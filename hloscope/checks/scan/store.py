@@ -57,7 +57,7 @@ def code_digest() -> str:
 
 
 def _digest(text: bytes) -> bytes:
-    """Return the checksum that precedes a record, to detect truncation and damage."""
+    """Return the checksum of a record's bytes; it precedes the record, to detect damage."""
     return blake2b(text, digest_size=8).hexdigest().encode()
 
 
@@ -169,9 +169,10 @@ class _CachedFile(NamedTuple):
 
 
 def _evict(folder: Path, most: int) -> None:
-    """Delete the least recently used results if all together take more than `most` bytes.
+    """Delete the least recently used results of a cache if all take more than `most` bytes.
 
-    Abandoned temporary files are deleted too; files of other programs are not.
+    At most three quarters of `most` remain then. Abandoned temporary files are deleted too; files
+    of other programs are not.
     """
     now = time.time()
     kept = []
@@ -254,7 +255,10 @@ def encoded(value: object) -> bytes:
 
 
 def _split(one: object) -> tuple[list[object], bytes]:
-    """Return the values that a value consists of, and the bytes of its other content."""
+    """Return the values that a value contains, and the bytes of its other content.
+
+    A number or text has bytes only, a tuple or set has values only.
+    """
     if isinstance(one, Enum):
         return [], one.name.encode()
     if one is None or isinstance(one, bool | int | float | complex):
