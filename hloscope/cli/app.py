@@ -53,7 +53,7 @@ class App(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load the module of the command `cmd_name`; return the command, `None` if there is none."""
+        """Load the module of the command `cmd_name` and return the command, or `None` if unknown."""
         if cmd_name not in COMMANDS:
             return None
         module = COMMANDS[cmd_name].module

@@ -267,8 +267,9 @@ class Answer(Struct, frozen=True):
 def asked_from(answer: Answer) -> dict[int, OperandAnswer]:
     """Return the tensors of the queried operand on which an output depends, by flat tuple index.
 
-    An operand that is a tensor has its own name; tensors of a tuple are `p{0}`, `p{1}`, …. If no
-    output depends on any tensor, the first requested one is returned.
+    `answer` is the result of an `indexing_from` query. An operand that is a tensor has its own
+    name; tensors of a tuple are `p{0}`, `p{1}`, …. If no output depends on any tensor, the first
+    requested one is returned.
     """
     source = next((o for output in answer.outputs for o in output.operands), None)
     if source is None:
@@ -314,7 +315,7 @@ def opcodes() -> Callable[[Instruction], str]:
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:
-    """Return the result as an object of schema `hloscope.index/3`.
+    """Return the result as an object of schema `hloscope.index/3`; `file` is the program's name.
 
     Operands without accesses are counted, not listed. Equal maps and equal results are stored once,
     because many outputs of a training step read equal elements of the same parameters.
@@ -400,7 +401,10 @@ class _Shared:
         return known
 
     def operand(self, operand: OperandAnswer, most: int) -> int:
-        """Return the number of an operand's result in `operands`; add it if it is new."""
+        """Return the number of an operand's result in `operands`; add it if it is new.
+
+        `most` is the maximum number of tuple elements in the text of the operand's type.
+        """
         known = self._known.get(id(operand))
         if known is None:
             known = self._known[id(operand)] = operand, self._number(operand, most)
@@ -466,7 +470,7 @@ def _origin(variable: RuntimeVariable) -> str | None:
 def _device_json(m: IndexingMap, variable: RuntimeVariable) -> dict[str, Any]:
     """Return, as JSON, the device from which a runtime variable is read.
 
-    Empty if it is the own device.
+    Empty if it is the own device. `m` is the map that has the variable.
     """
     if not variable.via:
         return {}

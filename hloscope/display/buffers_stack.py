@@ -215,6 +215,11 @@ def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) ->
     """Return the largest temporaries that are live in some column, at most `MOST_BLOCKS`.
 
     Of equal ones those at the peak come first.
+
+    Args:
+        temporaries: The temporaries of the program.
+        moments: The moment that each column of the picture shows.
+        peak: The moment of the peak.
     """
     seen = [buffer for buffer in temporaries if any(_columns(buffer, moments))]
     return frozenset(
@@ -223,16 +228,20 @@ def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) ->
 
 
 def _columns(buffer: Buffer, moments: Sequence[int]) -> Iterator[range]:
-    """Yield the range of columns of each live range of a buffer; it may be empty."""
+    """Yield the range of columns of each live range of a buffer; it may be empty.
+
+    `moments` has the moment that each column of the picture shows.
+    """
     for first, last in buffer.intervals:
         yield range(bisect_left(moments, first), bisect_right(moments, last))
 
 
 def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
-    """Return the runs of columns that belong to one pass of training.
+    """Return the ranges of moments that belong to one pass of training.
 
-    In each column most instructions with an op name are of that pass. Columns without op names are
-    included if the same pass continues after them.
+    They consist of whole columns of the picture; `starts` has the first moment of each column, and
+    the moment after the last one. In each column most instructions with an op name are of that
+    pass. Columns without op names are included if the same pass continues after them.
     """
     instructions = memory.schedule.instructions
     found: list[Band] = []
@@ -251,7 +260,7 @@ def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
 
 
 def _bodies(memory: ProgramMemory) -> tuple[Band, ...]:
-    """Return the bodies of loops and the branches of conditionals.
+    """Return the moments of loop bodies and of branches of conditionals, outer ones first.
 
     If there are more than `MOST_BANDS`, the longest ones are returned.
     """

@@ -66,7 +66,7 @@ def footprint_json(footprint: Footprint) -> dict[str, Any]:
 
 
 def run_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any]:
-    """Return one kernel of a program as JSON, with the number of its runs."""
+    """Return one kernel of a program as JSON, with the number of its runs and its origin."""
     placed = {"computation": kernel.computation.name, **origin.to_json()}
     runs = {"times": kernel.runs, "bytes": kernel.bytes, "assumed": list(kernel.notes)}
     footprint = {**footprint_json(kernel.footprint), "name": kernel.instruction.name}
@@ -208,6 +208,13 @@ def _drawn(caption: Sequence[str], bars: Sequence[_Bar]) -> str:
 
 
 def _rect(shade: str, x: float, y: float, width: float) -> str:
-    """Return a bar as an SVG element; a bar that is not 0 has a visible width."""
+    """Return a bar as an SVG element; a bar that is not 0 has a visible width.
+
+    Args:
+        shade: CSS class of the bar.
+        x: Left x coordinate.
+        y: Upper y coordinate.
+        width: Width of the bar.
+    """
     wide = max(width, 1.0) if width > 0 else 0.0
     return f'<rect class="{shade}" x="{x:g}" y="{y:g}" width="{wide:.2f}" height="{HIGH}"/>'

@@ -191,7 +191,9 @@ class Grouping:
     def __init__(self, by: str, module: Module) -> None:
         """Set the grouping by its name.
 
-        It is one of `names`, or `scope:N` for the first N parts of scopes.
+        Args:
+            by: One of `names`, or `scope:N` for the first N parts of scopes.
+            module: The program of the rows.
 
         Raises:
             UnknownNameError: No grouping has that name.

@@ -142,7 +142,10 @@ def _conditions(
 
 
 def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
-    """Yield, for each variable without an upper bound, a constraint that bounds it."""
+    """Yield, for each variable of a map without an upper bound, a constraint that bounds it.
+
+    The bound consists of run-time values only. A variable without such a constraint is left out.
+    """
     found: set[Var] = set()
     for e, i in m.constraints:
         for v in variables(e):

@@ -104,7 +104,7 @@ def _of_dump(report: TileReport) -> Iterator[str]:
 
 
 def parameter_text(p: Parameter) -> str:
-    """Return a text with the dimension that a tile size belongs to."""
+    """Return a text with the dimension and the instruction that a tile size belongs to."""
     of = f"dimension {p.dimension}"
     if p.is_contracting:
         return f"{of} of the left operand of {p.instruction.name}, contracted"
@@ -136,7 +136,10 @@ def _row(tiled: TiledInstruction) -> list[str]:
 
 
 def offsets_text(tiled: TiledInstruction) -> str:
-    """Return a text with the start of a program's tile, and which programs have one."""
+    """Return a text with the start of a program's tile, and which programs have one.
+
+    A program is one instance of a Triton kernel; the start is a formula of its number.
+    """
     texts = map_texts(tiled.offsets)
     found = texts.arrow.partition(" -> ")[2]
     limits = [f"{e} in [{i.lo}, {i.hi}]" for e, i in texts.constraints]
@@ -254,7 +257,7 @@ def _figures(c: Choice) -> list[str]:
 
 
 def tiles_json(report: TileReport, file: str) -> dict[str, Any]:
-    """Return the report about tiles as JSON."""
+    """Return the report about tiles as JSON; `file` is the program's name."""
     symbolic = report.symbolic
     found: dict[str, Any] = {
         "schema": SCHEMA,
@@ -415,7 +418,10 @@ def tiles_svg(report: TileReport) -> str:
 
 
 def tiles_html(report: TileReport, *, whole: bool = True) -> str:
-    """Return the picture and the text as HTML: a page, or a fragment if `whole` is false."""
+    """Return the picture and the text of a report as HTML.
+
+    The result is a page, or a fragment if `whole` is false. Without tile sizes there is no picture.
+    """
     drawn = tiles_svg(report) if report.sizes is not None else ""
     inside = styled(f"{drawn}<pre><code>{in_page(tiles_text(report))}</code></pre>\n")
     title = headline(report.instruction, opcode_of(report.instruction))
@@ -436,7 +442,10 @@ def _shown(report: TileReport) -> Index:
 
 
 def _edges(shape: Index, sizes: Index) -> Iterator[Mark]:
-    """Yield the partial tiles at the ends of dimensions that tile sizes do not divide."""
+    """Yield the partial tiles at the ends of dimensions that tile sizes do not divide.
+
+    `shape` has the sizes of the output, `sizes` those of a tile.
+    """
     for d, (n, size) in enumerate(zip(shape, sizes, strict=True)):
         if n % size:
             start = n - n % size
