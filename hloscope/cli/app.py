@@ -53,7 +53,7 @@ class App(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load the module of the command `cmd_name` and return the command, or `None` if unknown."""
+        """Load the module of a command and return the command; `None` for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         module = COMMANDS[cmd_name].module
@@ -135,7 +135,7 @@ def _finished(run: Callable[[], Any]) -> Any:
 
 
 def _refuse(ctx: click.Context) -> None:
-    """End with the first finding about an invalid program that was read; return if all are valid."""
+    """End with the first finding about an invalid program that was read, if there is one."""
     try:
         for refuse in ctx.meta.get(REFUSALS, ()):
             refuse()

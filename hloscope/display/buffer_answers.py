@@ -68,7 +68,11 @@ def _at(place: str) -> str:
 
 
 def peak_lines(memory: ProgramMemory) -> list[str]:
-    """Return lines with the bounds L and E, and the peak: instruction, source line and live bytes."""
+    """Return lines with the bounds L and E, and the peak.
+
+    The peak has its instruction, source line and live bytes. A row of blocks shows the live bytes
+    over the schedule.
+    """
     lines = [
         f"at least {size_text(memory.lower)} live at once; XLA holds about "
         f"{size_text(memory.estimate)}"

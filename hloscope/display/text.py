@@ -148,7 +148,7 @@ class _Blocks:
         return known
 
     def element(self, answer: Answer, sizes: Dims) -> str:
-        """Return the name of an element of a tensor with these sizes, as `_element`; it is cached."""
+        """Return `_element` for a tensor with these sizes; it is cached."""
         known = self._elements.get(sizes)
         if known is None:
             known = self._elements[sizes] = _element(answer, sizes)

@@ -158,8 +158,11 @@ class InstructionReader:
     ) -> tuple[Instruction, int]:
         """Read `type opcode(operands)` at offset `at`; return the instruction and its end.
 
-        With `attributes`, the attributes after the operands are read, too. `start` is the offset of
-        the whole instruction.
+        Args:
+            name: Name of the instruction.
+            start: Offset of the whole instruction.
+            at: Offset of the type.
+            attributes: Read the attributes after the operands, too.
         """
         source, text = self._source, self._text
         stop = type_end(source, at)
@@ -291,7 +294,12 @@ class InstructionReader:
     def _call(self, callee: str, name: str, at: int, end: int, caller: Caller) -> Computation:
         """Return the computation named `callee` that instruction `name` calls.
 
-        The attributes of the instruction are at `[at, end)`.
+        Args:
+            callee: The name, or the text `{…}` of a computation written in its place.
+            name: Name of the instruction.
+            at: Offset of the instruction's attributes.
+            end: End of its attributes.
+            caller: What the instruction implies about the types of a missing computation.
         """
         if callee.startswith("{"):
             blanked = without_comments(self._text[at:end])
@@ -304,7 +312,11 @@ class InstructionReader:
     def _unknown_callee(self, name: str, at: int, end: int, caller: Caller) -> Computation:
         """Return a substitute for a computation `name` that a part of a module calls but lacks.
 
-        The attributes of the calling instruction are at `[at, end)`.
+        Args:
+            name: The name.
+            at: Offset of the calling instruction's attributes.
+            end: End of its attributes.
+            caller: What the instruction implies about the types of the computation.
 
         Raises:
             ParseError: The text is a whole module, so the name is wrong.
@@ -366,9 +378,14 @@ class InstructionReader:
         return tuple(operands)
 
     def _operand(self, at: int, end: int, start: int) -> tuple[Instruction | None, int]:
-        """Return the operand at `at`, and its end.
+        """Return the operand at offset `at`, and its end.
 
         The operand is `None` for a type without a name, which XLA ignores.
+
+        Args:
+            at: Offset of the operand.
+            end: End of the list of operands.
+            start: Start of the instruction, for errors.
         """
         source, text, scope = self._source, self._text, self._scope
         first = at
@@ -407,7 +424,11 @@ class InstructionReader:
         return ins
 
     def _nested(self, start: int, at: int) -> tuple[Instruction, int]:
-        """Return an operand that is itself an instruction, `add(f32[2] abs(a), b)`, and its end."""
+        """Return an operand that is itself an instruction, `add(f32[2] abs(a), b)`, and its end.
+
+        It is added to the scope under a new name. `start` is the offset of its type, `at` that of
+        its opcode.
+        """
         if self._depth >= _DEEPEST:
             fail("operands are nested too deeply", self._source, at)
         word = _WORD.match(self._text, at)

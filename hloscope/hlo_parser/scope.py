@@ -150,7 +150,7 @@ class Scope:
     def finish(self, source: Source, start: int, end: int) -> Body:
         """Return the body with all instructions.
 
-        `[start, end)` is the position of errors about the whole computation.
+        `[start, end)` is the position in `source` of errors about the whole computation.
 
         Raises:
             ParseError: The body is empty, or its parameter numbers are not 0, 1, … each once.

@@ -281,9 +281,13 @@ def _first_fields(
 ) -> dict[str, Any]:
     """Return the op's fields that the text in parentheses sets.
 
-    Check conditions between attributes.
+    Conditions between attributes are checked.
 
-    `given` has value and offset of each attribute, `inside` is the text in parentheses.
+    Args:
+        spelling: The entry of the opcode.
+        given: Value and offset of each attribute, by name.
+        text: The text of the attributes, for errors.
+        inside: The text in parentheses.
     """
     if spelling.op is Parameter:
         if not inside.strip().isdecimal():
@@ -378,9 +382,13 @@ def _write(op: Op, calls: int) -> Template:
 def _write_attribute(
     op: Op, attribute: Attribute, settings: dict[str, str], calls: int
 ) -> str | None:
-    """Return the text of one attribute; `None` if HLO text omits it.
+    """Return the text of one attribute of an op; `None` if HLO text omits it.
 
-    If the attribute is in `settings`, it is removed from there.
+    Args:
+        op: The op.
+        attribute: The attribute.
+        settings: Attributes that are stored as text; this attribute is removed from them.
+        calls: Number of called computations.
     """
     kind = attribute.kind
     if kind in ("call", "calls"):
@@ -451,9 +459,9 @@ The other attributes, those without a field in the op, are text.
 
 
 def _without_attributes(opcode: str, inside: str) -> Variant | None:
-    """Return what `read_op` returns for a parameter or constant without attributes; else `None`.
+    """Return the cached form of a parameter or constant without attributes.
 
-    `inside` is the text in the parentheses.
+    `None` for a parameter whose number is invalid. `inside` is the text in the parentheses.
     """
     if opcode == "constant":
         return Constant(HloLiteral(inside.strip())), (), (), ()

@@ -300,7 +300,7 @@ def entry(name: str, value: Attribute, inner: AttributeText) -> str:
 
 
 def float_text(bits: int, type: Type) -> str:
-    """Return a float, given by its bits, as MLIR prints it."""
+    """Return a float of type `type`, given by its bits, as MLIR prints it."""
     if isinstance(type, ElementType) and type.name in FORMATS:
         return format_float(bits, type.name)
     return f"0x{bits:X}"

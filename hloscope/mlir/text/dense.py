@@ -117,7 +117,7 @@ def _skeleton(sizes: tuple[int, ...], most: int) -> str | None:
 
 
 def _in_range(literal: str, element: ElementType) -> bool:
-    """Return whether every number has so few digits that it is in the element type's range.
+    """Does every number of a literal have so few digits that it is in its element type's range?
 
     If the result is false, the numbers must be checked one by one.
     """
@@ -133,7 +133,7 @@ def _in_range(literal: str, element: ElementType) -> bool:
 
 
 def limits(element: ElementType) -> tuple[int, int]:
-    """Return the least and the largest integer that may be written for a type.
+    """Return the least and the largest integer that may be written for an integer type.
 
     For a signless type it is the union of the signed and the unsigned range.
     """

@@ -410,7 +410,10 @@ WRITERS: Final[dict[str, Write]] = {
 
 
 def reread_function(op: Operation) -> None:
-    """Remove attribute lists of arguments or results that are all empty, as the form omits them."""
+    """Remove a function's lists of arguments' or results' attributes that are all empty.
+
+    The pretty form omits them.
+    """
     empty = [name for name in _GIVEN if _says_nothing(op.properties.get(name))]
     if empty:
         op.properties = {key: op.properties[key] for key in op.properties if key not in empty}

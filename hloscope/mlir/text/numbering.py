@@ -92,7 +92,7 @@ class Names:
 
 
 def mlir_names(root: Operation, dialects: Dialects, *, generic: bool) -> Names:
-    """Return the names of all values and blocks as MLIR chooses them.
+    """Return the names of all values and blocks in the tree `root` as MLIR chooses them.
 
     Values of a region are numbered before those of nested regions. Each nested region continues
     from the same number. In generic form no number occurs twice in the text.
@@ -206,7 +206,7 @@ def _hex(char: str) -> str:
 
 
 def source_names(root: Operation) -> Names:
-    """Return names as in the source; a value without a name in the source gets an unused number.
+    """Return names as in the source for the tree `root`; unnamed values get an unused number.
 
     If two values have one name, as after some passes, a number distinguishes them.
     """
@@ -493,7 +493,7 @@ class NoAliases(Aliases):
     """Replacement of `Aliases` that writes locations, attributes and types in full."""
 
     def placeholder(self, name: str, text: str, *, later: bool = False) -> str:
-        """Return `text` itself."""
+        """Return `text` itself; the other arguments are ignored."""
         return text
 
     def location(self, location: Location, *, later: bool = True) -> str:
@@ -506,7 +506,7 @@ class NoAliases(Aliases):
 
 
 def location_text(location: Location) -> str:
-    """Return the text inside `loc(…)`, with nothing abbreviated.
+    """Return the text of a location inside `loc(…)`, with nothing abbreviated.
 
     >>> location_text(NameLoc("add", FileLoc("a.py", 1, 2)))
     '"add"("a.py":1:2)'

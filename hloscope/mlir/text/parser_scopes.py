@@ -118,7 +118,10 @@ class Scope:
         return use
 
     def uses(self, until: str = "") -> list[Use]:
-        """Read uses separated by commas; the list may be empty."""
+        """Read uses of values separated by commas; the list may be empty.
+
+        With `until`, a comma before that token is not read.
+        """
         lexer = self._lexer
         first = self.try_use()
         if first is None:

@@ -210,7 +210,10 @@ def _in_function(op: Operation) -> bool:
 
 
 def add_casts(module: Operation) -> None:
-    """Insert casts, in place, where ops of VHLO and of other dialects use each other's values."""
+    """Insert casts into a module, in place, where ops of VHLO and of other dialects share values.
+
+    A cast converts a value that one of them defines and the other uses.
+    """
     casts: dict[Value, Operation] = {}
     flavours: dict[Value, bool] = {}
     # First find the values that cross, in program order, which decides the order of the casts.

@@ -112,7 +112,10 @@ def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
 
 
 def dims(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<dims name>`: `[1, 2]` for an attribute `array<i64: 1, 2>`."""
+    """Return the part of a pretty form for `<dims name>`, an attribute `array<i64: 1, 2>`.
+
+    Its text is `[1, 2]`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -154,7 +157,7 @@ def _integer(type: ElementType) -> Directive:
 
 
 def boolean(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<bool name>`: `true` or `false`."""
+    """Return the part of a pretty form for `<bool name>`: `true` or `false`."""
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -172,7 +175,7 @@ def boolean(context: Context, arguments: list[str]) -> Part:
 
 
 def string(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<string name>`: `"…"`."""
+    """Return the part of a pretty form for `<string name>`: `"…"`."""
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -190,7 +193,10 @@ def string(context: Context, arguments: list[str]) -> Part:
 
 
 def symbol(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<symbol name>`: `@name` for the string attribute `"name"`."""
+    """Return the part of a pretty form for `<symbol name>`, a string attribute `"name"`.
+
+    Its text is `@name`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -205,7 +211,7 @@ def symbol(context: Context, arguments: list[str]) -> Part:
 
 
 def number(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<float name>`: a number of type `f64`."""
+    """Return the part of a pretty form for `<float name>`: a number of type `f64`."""
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -221,9 +227,10 @@ def number(context: Context, arguments: list[str]) -> Part:
 
 
 def enum(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<enum mnemonic name>`: the value of `#stablehlo<mnemonic VALUE>`.
+    """Return the part of a pretty form for `<enum mnemonic name>`, an enum attribute.
 
-    Without `name`, the attribute is named like the mnemonic.
+    Its text is the value of `#stablehlo<mnemonic VALUE>`. Without `name`, the attribute is named
+    like the mnemonic.
     """
     mnemonic, name = arguments[0], arguments[-1]
 
@@ -239,10 +246,10 @@ def enum(context: Context, arguments: list[str]) -> Part:
 
 
 def value(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<value name operand>` or `<value name result>`.
+    """Return the part of a pretty form for `<value name operand>` or `<value name result>`.
 
-    The part is a literal, as in `constant 1 : i32`, stored as property `name`. Its type becomes
-    that of the operand or of the result.
+    Its text is a literal with its type, as in `constant 1 : i32`, stored as property `name`. The
+    type becomes that of the op's operand or result.
     """
     name, role = arguments
     if role == "result":
@@ -347,9 +354,9 @@ def write_constant(printer: AsmPrinter, op: Operation) -> None:
 
 
 def _read_target(parser: OpAsmParser, state: State) -> tuple[list[Use], list[Type]]:
-    """Return the operands and their types of a successor, `^a` or `^a(%x, %y : t, u)`.
+    """Read a successor of a branch, `^a` or `^a(%x, %y : t, u)`, and add it to `state`.
 
-    The successor is added to `state`.
+    Return its operands and their types.
     """
     uses: list[Use] = []
     types: list[Type] = []
@@ -366,7 +373,7 @@ def _read_target(parser: OpAsmParser, state: State) -> tuple[list[Use], list[Typ
 def _write_target(
     printer: AsmPrinter, op: Operation, index: int, values: tuple[Value, ...]
 ) -> None:
-    """Write a successor and its operands, `^a(%x : t)`.
+    """Write a successor of `op` and its operands, `^a(%x : t)`.
 
     `index` is that of the successor, `values` has its operands.
     """
