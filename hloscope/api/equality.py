@@ -178,6 +178,11 @@ def _computation(a: Program | ComputationView) -> Computation:
 def _compared(
     a: Program | ComputationView, b: Program | ComputationView, seconds: float
 ) -> Iterator[Compared]:
+    """Compare the accesses of two programs or computations, output by output.
+
+    If types of parameters or outputs differ, only these differences are yielded. `seconds` is the
+    maximum processor time.
+    """
     one, other = _computation(a), _computation(b)
     wrong = [*_operand_types(one.parameters, other.parameters, "parameter")]
     wrong += _types("output", one.root.type, other.root.type)

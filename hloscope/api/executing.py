@@ -336,6 +336,14 @@ def _names(given: list[_KernelTensor], places: list[int]) -> dict[tuple[int, str
 def _arrays(
     given: list[_KernelTensor], places: list[int], run: PtxRun, model: Coalescing | None
 ) -> tuple[KernelArray, ...]:
+    """Return the arrays of an executed kernel, with their accesses and the model's figures.
+
+    Args:
+        given: The arrays of operands and outputs.
+        places: Number of the memory array of each.
+        run: The execution.
+        model: The model's coalescing of the kernel; `None` without a model.
+    """
     found = []
     for leaf, place in zip(given, places, strict=True):
         accesses = {a.kind: a for a in run.arrays if a.array == leaf.name}

@@ -145,6 +145,16 @@ def _blocks(first: bytes, stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _joined(blocks: Iterator[bytes], name: str, how: str) -> bytes:
+    """Return blocks of bytes, joined.
+
+    Args:
+        blocks: The blocks.
+        name: Name of the file in messages.
+        how: Word in the message before "text", such as `decompressed `; may be empty.
+
+    Raises:
+        InputError: They have more than `MOST_INPUT` bytes.
+    """
     parts, total = [], 0
     for block in blocks:
         total += len(block)
@@ -171,6 +181,15 @@ def _decompressed(
     error: type[Exception],
     kind: str,
 ) -> Iterator[bytes]:
+    """Yield the decompressed content of consecutive members of a compressed file.
+
+    Args:
+        blocks: The compressed bytes, in blocks of any size.
+        name: Name of the file in messages.
+        start: Returns the decompressor of one member.
+        error: The exception that decompressors raise for damaged bytes.
+        kind: Name of the format in messages.
+    """
     member = start()
     waiting = b""
     for block in blocks:

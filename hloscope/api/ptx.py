@@ -216,6 +216,14 @@ def ptx_arguments(
 
 
 def _value(name: str, text: str, seed: int, max_bytes: int) -> Array | int | float:
+    """Return the argument that a text states: an array from a file, a filled array, or a number.
+
+    Args:
+        name: Name of the argument, which also names an array in a `.npz` file.
+        text: The text after `=`.
+        seed: Seed of random arrays.
+        max_bytes: Maximum bytes of an array.
+    """
     if text.endswith((".npy", ".npz")):
         arrays = load(text, most_bytes=max_bytes)
         if len(arrays) != 1 and name not in arrays:
@@ -235,6 +243,18 @@ def _value(name: str, text: str, seed: int, max_bytes: int) -> Array | int | flo
 
 
 def _array(name: str, text: str, fill: float | None, seed: int, max_bytes: int) -> Array:
+    """Return an array of the type `text`.
+
+    Args:
+        name: Name of the argument, for errors.
+        text: The type.
+        fill: Value of all elements; `None` for random ones.
+        seed: Seed of the random elements.
+        max_bytes: Maximum bytes of the array.
+
+    Raises:
+        KernelError: The array is too large.
+    """
     type_ = parse_type(text)
     assert isinstance(type_, TensorType)  # an element type and sizes, as `_ARRAY` has them
     check_evaluable(type_)

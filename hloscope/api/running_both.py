@@ -332,6 +332,7 @@ class _Pair(Struct, frozen=True, eq=False):
 
 
 def _difference(a: Array, b: Array, compare: Any) -> Difference | None:
+    """Return the difference of two arrays: of their shapes, else what `compare` returns."""
     if a.shape != b.shape:
         return Difference(a.size, a.size, (), list(a.shape), list(b.shape), "the shape")
     found: Difference | None = compare(a, b)

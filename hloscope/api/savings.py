@@ -374,6 +374,13 @@ class _RemovableMovement(NamedTuple):
 
 
 def _movement(places: list[_RemovableMovement], program: AdviceSource, whole: int) -> Advice:
+    """Return one piece of advice about data movement that a rewriting removes.
+
+    Args:
+        places: The movement in equal copies of one chain or kernel.
+        program: The program.
+        whole: Bytes that all kernels of the program move.
+    """
     first = max(places, key=lambda place: place.figures.saved)
     how, like = first.figures.how, first.figures.like
     kinds = {SAME: AdviceKind.DUPLICATE, ONCE: AdviceKind.DUPLICATE, BEFORE: AdviceKind.INVARIANT}

@@ -213,6 +213,15 @@ def _proved(sampling: _Sampling, output: OutputAnswer) -> OutputAnswer:
 def _compared(
     sampling: _Sampling, output: OutputAnswer, asked_from: tuple[int, int] | None
 ) -> SizeComparison | str:
+    """Compare one output's maps with the instruction at some sizes.
+
+    Return the comparison, or text that states why there is none.
+
+    Args:
+        sampling: The result to check, with the analysis and the seed.
+        output: The output.
+        asked_from: Operand and tensor from which the maps lead; `None` for maps from the output.
+    """
     answer, analysis, called, seed = sampling
     assert answer.inside is not None
     ins = answer.instruction

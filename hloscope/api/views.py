@@ -548,6 +548,13 @@ upper bounds [6, 8]
         return OperandAnswer(number, source.name, source.type, tuple(accesses))
 
     def _answer(self, direction: Direction, outputs: list[OutputAnswer], order: Order) -> Indexing:
+        """Return a result about this instruction.
+
+        Args:
+            direction: Do the maps lead from outputs to inputs, or from inputs to outputs?
+            outputs: The results for each output.
+            order: Kind of the indices in the maps.
+        """
         in_sizes = self.has_unknown_sizes
         answer = Answer(
             self.ir,

@@ -57,6 +57,15 @@ from hloscope.stablehlo import Function
 def _utilisation(
     subject: Subject, min_share: float, min_wasted: int, device: str, as_if: str
 ) -> Iterator[Finding]:
+    """Yield a finding for each access of a kernel that uses too few of the bytes that it transfers.
+
+    Args:
+        subject: The program.
+        min_share: Least share of needed sectors that is allowed.
+        min_wasted: Unused bytes below which an access is ignored.
+        device: Name of the GPU.
+        as_if: Name of a GPU whose threads are assumed for any program; empty for none.
+    """
     cost = subject.cost(as_if or device, transfers=True if as_if else None)
     if not cost.is_judged and cost.target.is_compiled:
         evidence = f"{NOT_JUDGED} ({cost.target.kind}: {cost.target.evidence})"
@@ -137,6 +146,13 @@ _NO_KERNEL: Final[tuple[type[Op], ...]] = (
 
 
 def _fused(subject: Subject, op_name: str, opcode: str) -> Iterator[Finding]:
+    """Yield a finding for each instruction that should be in a fusion and is not.
+
+    Args:
+        subject: The program.
+        op_name: Pattern of the framework's path of the op; without `*`, a part of it.
+        opcode: Pattern of the opcode.
+    """
     wanted = glob(op_name if "*" in op_name else f"*{op_name}*")
     kind = glob(opcode)
     for computation, ins in subject.places():

@@ -245,6 +245,13 @@ def _padding(subject: Subject, min_wasted: int, top: int) -> Iterator[Finding]:
 
 
 def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Instruction]]) -> str:
+    """Return the text of a finding about arrays with padding.
+
+    Args:
+        type: Type of the arrays.
+        found: Bytes of one array, with and without padding.
+        places: The instructions that produce such arrays, with their computations.
+    """
     says = f"{print_type(type)} takes {size_text(found.padded)} for {size_text(found.unpadded)}"
     says += f" ({found.ratio:.4g}x)"
     if causes := padding_causes(type):
@@ -335,6 +342,15 @@ def collectives_of(subject: Subject) -> Iterator[CollectiveUse]:
 def _collectives(
     subject: Subject, max_bytes: int, max_total_bytes: int, unnamed: str, others: Mapping[str, Any]
 ) -> Iterator[Finding]:
+    """Yield findings about the number and the sizes of collectives.
+
+    Args:
+        subject: The program.
+        max_bytes: Maximum bytes of one collective.
+        max_total_bytes: Maximum bytes of all collectives.
+        unnamed: `refused` if kinds that `others` lacks are not allowed.
+        others: Required number of collectives, by opcode.
+    """
     uses = defaultdict[str, list[CollectiveUse]](list)
     for use in collectives_of(subject):
         uses[use.kind].append(use)

@@ -211,6 +211,7 @@ def _severity_of(group: FindingGroup) -> str:
 
 
 def _milder(a: str, b: str) -> str:
+    """Return the milder one of two severities."""
     return max(a, b, key=SEVERITIES.index)
 
 

@@ -365,6 +365,13 @@ def footprint(
 
 
 def _draw(pictures: list[str], title: str, form: str) -> None:
+    """Print pictures as one HTML page, or a single picture as SVG.
+
+    Args:
+        pictures: The SVG documents.
+        title: Title of the page.
+        form: `html` or `svg`.
+    """
     if form == "html":
         click.echo(page(title, "".join(pictures)), nl=False)
     elif len(pictures) == 1:

@@ -102,6 +102,13 @@ def _prints(command: str, one: dict[str, Any]) -> bool:
 
 
 def _described(name: str, ctx: click.Context, schemas: list[str]) -> dict[str, Any]:
+    """Return a command as JSON: usage, arguments and options.
+
+    Args:
+        name: Name of the command.
+        ctx: The context that click parses it in.
+        schemas: Titles of the schemas of its JSON output.
+    """
     command = ctx.command
     arguments = [p for p in command.params if isinstance(p, click.Argument)]
     options = [p for p in command.params if isinstance(p, click.Option)]

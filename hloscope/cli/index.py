@@ -386,6 +386,10 @@ def _check_usage(given: dict[str, Any]) -> None:
 
 
 def _formatted(found: Indexing, form: str, at: Index | None) -> str:
+    """Return a result as text in format `form`.
+
+    `at` is the index of the element that it is about; `None` for the maps.
+    """
     try:
         match form:
             case "print_indexing":

@@ -230,6 +230,15 @@ def _is_other(text: str) -> bool:
 
 
 def _print_all(program: Program, invalid: Invalid, most: int, by: str, form: str) -> None:
+    """Print the data movement of a program, as a table or as JSON.
+
+    Args:
+        program: The program.
+        invalid: The findings about it; no chain leads through invalid instructions.
+        most: Maximum number of groups.
+        by: The grouping.
+        form: `text` or `json`.
+    """
     found = movement_of(program.module, invalid)
     savings = found.savings
     groups, grouping = grouped_movement(savings, found.module, found.places, by)

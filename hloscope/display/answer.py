@@ -348,6 +348,14 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
 def _output_json(
     answer: Answer, output: OutputAnswer, shared: _Shared, most: int
 ) -> dict[str, Any]:
+    """Return the results for one output as JSON; operands are numbers in `shared`.
+
+    Args:
+        answer: The result of the query.
+        output: The output.
+        shared: Collects the distinct results for operands.
+        most: Maximum number of tuple elements in the text of a type.
+    """
     touched, untouched = output.touched, output.checked_untouched
     wrong = [o for o in untouched if o.check and o.check.is_refuted]
     found: dict[str, Any] = {
@@ -369,6 +377,13 @@ def _output_json(
 
 
 def _operand_json(operand: OperandAnswer, maps: Sequence[int], shape: str) -> dict[str, Any]:
+    """Return the result for one operand as JSON.
+
+    Args:
+        operand: The result.
+        maps: Numbers of its maps.
+        shape: Text of its type.
+    """
     return {
         "operand": operand.number,
         "name": operand.name,
@@ -449,6 +464,7 @@ def access_json(access: Access, *, plain: bool = False) -> dict[str, Any]:
 
 
 def _runtime_json(m: IndexingMap) -> list[dict[str, Any]]:
+    """Return the runtime variables of a map as JSON: name, origin, and the map to its tensor."""
     names = list(m.names.values())[len(m.dims) + len(m.ranges) :]
     return [
         {

@@ -257,6 +257,13 @@ class _Plot:
         yield from self._peak()
 
     def _area(self, area: Area, edges: Sequence[int], colours: Mapping[str, str]) -> Shape:
+        """Return an area as a shape with its tooltip.
+
+        Args:
+            area: The area.
+            edges: Its upper edge in each column, in bytes.
+            colours: Colour of each part; other parts are grey.
+        """
         attributes = {"d": self._outline(area, edges)}
         classes = [] if area.part in colours else ["others"]
         if area.part in colours:

@@ -155,6 +155,13 @@ def coloured_lines(
 
 
 def _stack(memory: ProgramMemory, origins: Mapping[Buffer, str], lines: Sequence[str]) -> Stack:
+    """Return the stacked areas of a program.
+
+    Args:
+        memory: The memory of the program.
+        origins: Source line of each temporary.
+        lines: The source lines that have a colour, in order.
+    """
     device = memory.device
     starts = part_starts(len(device.least), MOST_COLUMNS)
     moments = [max(range(a, b), key=device.least.__getitem__) for a, b in pairwise(starts)]

@@ -149,6 +149,13 @@ def groups_svg(groups: Sequence[Group[KernelCost]], grouping: Grouping, name: st
 
 
 def _array(kind: str, shade: str, array: ArrayFootprint) -> _Bar:
+    """Return the bar of one array, whose accessed part is coloured.
+
+    Args:
+        kind: Words before the array's number, `operand` or `output`.
+        shade: CSS class of the accessed part.
+        array: The array.
+    """
     touched = array.touched
     whole = array.size
     at_most = "" if touched.is_exact else "≤ "
@@ -161,6 +168,13 @@ def _array(kind: str, shade: str, array: ArrayFootprint) -> _Bar:
 
 
 def _group(group: Group[KernelCost], grouping: Grouping, total: int) -> _Bar:
+    """Return the bar of a group of kernels: the bytes that they read and write in all runs.
+
+    Args:
+        group: The group.
+        grouping: The grouping, which names the group.
+        total: Bytes of all groups.
+    """
     kernels, runs = kernels_and_runs([group])
     share = share_text(group.total / total) if total else ""
     often = f", {runs:,} runs" if runs != kernels else ""

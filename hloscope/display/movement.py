@@ -454,6 +454,10 @@ def movement_groups_json(
 
 
 def _group_json(group: Group[MovementRow], grouping: Grouping, most: int) -> dict[str, Any]:
+    """Return a group of data movement as JSON, with its first `most` members.
+
+    `grouping` computes the group's name.
+    """
     first, origin = group.first.figures, grouping.origin(group)
     kernels, runs = kernels_and_runs([group])
     chain = first.chain
@@ -650,6 +654,15 @@ def _cut(text: str, most: int) -> str:
 
 
 def _text(x: float, y: float, text: str, tone: str = "", *, size: float = 0) -> str:
+    """Return a line of text at (x, y) as an SVG element.
+
+    Args:
+        x: Left x coordinate.
+        y: The y coordinate of the baseline.
+        text: The text.
+        tone: CSS class; empty for none.
+        size: Font size of a bold text; 0 for the usual font.
+    """
     named = f' class="{tone}"' if tone else ""
     sized = f' font-size="{size:g}" font-weight="600"' if size else ""
     return f'<text{named}{sized} x="{x:g}" y="{y:g}">{in_page(text)}</text>'

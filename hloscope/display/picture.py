@@ -365,12 +365,14 @@ def _tooltip(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, co
 
 
 def _square(x: float, y: float, side: float, colour: str) -> str:
+    """Return a square as an SVG element; (x, y) is its upper left corner."""
     return f'<rect x="{x:g}" y="{y:g}" width="{side}" height="{side}" rx="1.5" fill="{colour}"/>'
 
 
 def _text(
     x: float, y: float, text: str, *, colour: str = _INK, size: float = 0, weight: int = 0
 ) -> str:
+    """Return a line of text at (x, y) as an SVG element; size and weight 0 are the defaults."""
     style = (f' font-size="{size:g}"' if size else "") + (
         f' font-weight="{weight}"' if weight else ""
     )

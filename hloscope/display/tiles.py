@@ -249,6 +249,10 @@ def _ranking(ranking: Ranking) -> Iterator[str]:
 
 
 def _figures(c: Choice) -> list[str]:
+    """Return the figures of a tiling as the cells of a table row.
+
+    They are programs, bytes moved, bytes of shared memory, registers and elements.
+    """
     figures = (c.programs, c.bytes_moved, c.shared, c.registers, c.elements)
     return [f"{n:,}" for n in figures]
 
@@ -322,6 +326,7 @@ def _tiled_json(tiled: TiledComputation | Refusal | None) -> dict[str, Any] | No
 
 
 def _operand_json(o: OperandTiles) -> dict[str, Any]:
+    """Return as JSON which elements of an operand the tiles read, or why that is unknown."""
     exact = o.exact
     found: dict[str, Any] = {
         "operand": o.number,
@@ -454,6 +459,14 @@ def _edges(shape: Index, sizes: Index) -> Iterator[Mark]:
 
 
 def _panel(o: OperandTiles, tile: Index, sizes: Index, shape: Index) -> Panel:
+    """Return the panel of an operand, with the elements that one tile reads and the holes.
+
+    Args:
+        o: The operand with its maps.
+        tile: Index of the tile.
+        sizes: Sizes of a tile.
+        shape: Sizes of the output.
+    """
     assert isinstance(o.type, TensorType)
     title = f"{o.operand.name} {shape_text(o.type)}"
     mine = _elements(o.maps, tile, sizes)

@@ -303,6 +303,7 @@ def read_axes(text: str, mesh: Mesh) -> tuple[AxisRef, ...]:
 
 
 def _overlap(mesh: Mesh, a: AxisRef, b: AxisRef) -> bool:
+    """Do two references to one axis of a mesh overlap? Each covers the axis or a sub-axis of it."""
     # A sub-axis covers the half-open range `[before, before * size)` of the axis' factors; two
     # ranges overlap unless one ends before the other begins.
     return a.before < b.before * mesh.size(b) and b.before < a.before * mesh.size(a)

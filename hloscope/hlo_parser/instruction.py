@@ -221,6 +221,14 @@ class InstructionReader:
         calls: tuple[Computation, ...],
         place: tuple[int, int],
     ) -> Type:
+        """Return the type of an instruction whose text omits it.
+
+        Args:
+            read: The meaning of the text of opcode and attributes.
+            operands: The operands.
+            calls: The called computations.
+            place: Start and end of the text for errors.
+        """
         if not all(computation.is_read for computation in calls):
             self._callees.read_earlier()  # in order; recursion could be too deep
         try:
@@ -256,6 +264,14 @@ class InstructionReader:
     def _read_op(
         self, word: re.Match[str], attributes: str, at: int, inside: tuple[int, int]
     ) -> Read:
+        """Return the meaning of an opcode and its attributes.
+
+        Args:
+            word: The match of the opcode.
+            attributes: Text of the attributes.
+            at: Offset of that text.
+            inside: Start and end of the text in parentheses.
+        """
         source, opcode = self._source, word.group()
         if not is_opcode(opcode):
             if is_impossible(opcode):
@@ -277,6 +293,11 @@ class InstructionReader:
             raise error_in_source(error, source, at) from None
 
     def _unknown(self, opcode: str, attributes: str, at: int) -> Read:
+        """Return the meaning of an unknown opcode, with its attributes as text.
+
+        `attributes` is their text, `at` its offset. Attributes whose names show that they name
+        computations give the called ones.
+        """
         try:
             op, _, predecessors, extras = read_unknown(opcode, attributes)
         except ParseError as error:
@@ -347,6 +368,10 @@ class InstructionReader:
         fail(message, self._source, *where)
 
     def _predecessor(self, name: str, at: int, end: int) -> Instruction:
+        """Return the control predecessor `name`.
+
+        `[at, end)` is the text of the attributes, for errors.
+        """
         ins = self._scope.by_name.get(name)
         if ins is None:
             begin = self._text.index("control-predecessors", at, end)

@@ -196,7 +196,7 @@ def _skeleton(shape: Dims) -> str:
 def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
     """Raise an error at the first position of `text` where its braces do not fit `shape`.
 
-    `found` are the braces and commas of the text, for an error without a better position.
+    `found` is not used at present.
     """
     counts = [0] * (len(shape) + 1)
     depth = 0

@@ -171,6 +171,10 @@ class Scope:
         return body
 
     def _explain_numbers(self, source: Source, start: int, end: int) -> NoReturn:
+        """Raise an error about parameter numbers that are not 0, 1, … each once.
+
+        `[start, end)` is the position of the error if the parameter has none.
+        """
         seen: dict[int, Instruction] = {}
         for ins in self.parameters:
             number = _number(ins)

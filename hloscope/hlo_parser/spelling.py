@@ -305,6 +305,11 @@ def _first_fields(
 
 
 def _read_value(attribute: Attribute, written: str, text: str, at: int) -> Any:
+    """Return the value of an attribute whose text is `written`.
+
+    An error has its position in `text`, the text of all attributes, in which this one begins at
+    `at`.
+    """
     try:
         if attribute.kind == "call":
             return read_call(written)
@@ -408,6 +413,10 @@ def _write_attribute(
 
 
 def _write_call(op: Op, attribute: Attribute, calls: int) -> str | None:
+    """Return the text of an attribute that names called computations; `None` to omit it.
+
+    `calls` is the number of called computations; each is a placeholder `CALL`.
+    """
     if isinstance(op, Case):
         if op.predicated == (attribute.kind == "calls"):
             return None

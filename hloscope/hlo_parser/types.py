@@ -263,6 +263,7 @@ def read_layout(text: str, rank: int | None = None) -> Layout:
 
 
 def _read_ints(text: str, part: str, at: int) -> Dims:
+    """Return the integers in `part`, which is at offset `at` of `text`; `*` is `COMBINED`."""
     if not part.strip():
         return ()
     values: list[int] = []

@@ -424,6 +424,15 @@ class _Function:
         operands: tuple[Instruction, ...],
         calls: tuple[Computation, ...],
     ) -> None:
+        """Add an op with several results: a tuple instruction, and one for each result.
+
+        Args:
+            frame: The block of the op.
+            operation: The op in the syntax tree.
+            op: The op of the graph.
+            operands: The operands.
+            calls: The computations of its regions and its callees.
+        """
         results = operation.results
         group = ",".join(dict.fromkeys(value.name for value in results if value.name))
         name = self._free(frame, group or f"{op.name}.{next(self.numbers)}")

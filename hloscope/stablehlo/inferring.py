@@ -486,6 +486,7 @@ def _concatenate(at: Reifier, op: Concatenate, operands: Sequence[Value]) -> lis
 
 
 def _pad(at: Reifier, op: Pad, operands: Sequence[Value]) -> list[Value]:
+    """Return the sizes of the result of a `pad`, as values that `at` computes."""
     sizes = []
     amounts = zip(op.edge_padding_low, op.edge_padding_high, op.interior_padding, strict=True)
     for d, (low, high, interior) in enumerate(amounts):
@@ -500,6 +501,7 @@ def _pad(at: Reifier, op: Pad, operands: Sequence[Value]) -> list[Value]:
 
 
 def _dynamic_pad(at: Reifier, op: DynamicPad, operands: Sequence[Value]) -> list[Value]:
+    """Return the sizes of the result of a `dynamic_pad`, as values that `at` computes."""
     whole, _, lows, highs, interiors = operands
     sizes = []
     for d in range(_rank(whole)):
@@ -516,6 +518,7 @@ def _broadcast(at: Reifier, op: Broadcast, operands: Sequence[Value]) -> list[Va
 
 
 def _dot_general(at: Reifier, op: DotGeneral, operands: Sequence[Value]) -> list[Value]:
+    """Return the sizes of the result of a `dot_general`, as values that `at` computes."""
     lhs, rhs = operands[:2]
     dims = op.dimensions
     left, right = dims.lhs_batch + dims.lhs_contracting, dims.rhs_batch + dims.rhs_contracting
@@ -527,6 +530,7 @@ def _dot_general(at: Reifier, op: DotGeneral, operands: Sequence[Value]) -> list
 
 
 def _gather(at: Reifier, op: Gather | DynamicGather, operands: Sequence[Value]) -> list[Value]:
+    """Return the sizes of the result of a gather, as values that `at` computes."""
     indices = operands[1]
     rows = [d for d in range(_rank(indices)) if d != op.index_vector_dim]
     at_run_time = [d for d in rows if _sizes(indices)[d] is None]

@@ -147,6 +147,10 @@ def structure_fields(slot: AttributeSlot) -> dict[str, int | tuple[int, ...]]:
 
 
 def _made(dialect: str, constraint: str, value: Any) -> Attribute:
+    """Return the attribute for a Python value.
+
+    `constraint` is that of the attribute in an op of `dialect`; an attribute is returned unchanged.
+    """
     if isinstance(value, _ATTRIBUTES):
         return value  # type: ignore[no-any-return]
     match constraint:
@@ -336,6 +340,14 @@ def _stretched(
     sources: dict[int, tuple[Value, int]],
     operations: list[Operation],
 ) -> Value:
+    """Return a value broadcast to sizes `dims`; a value of these sizes is returned unchanged.
+
+    Args:
+        value: The value.
+        dims: Size and bound of each dimension of the result.
+        sources: For dimensions of run-time size, a value that has the size and the dimension in it.
+        operations: The list that new operations are appended to.
+    """
     type_ = value.type
     assert isinstance(type_, TensorType)
     have = extents(type_)

@@ -197,6 +197,11 @@ _CONVOLVED: Final = ("window_strides", "padding", "lhs_dilation", "rhs_dilation"
 
 
 def _window(sizes: Dims, values: dict[str, Any], names: tuple[str, ...]) -> Window:
+    """Return the window of an op; the fields called `names` are removed from `values`.
+
+    `names` are those of strides, padding, base dilation, window dilation and reversal; `sizes` are
+    the sizes of the window.
+    """
     strides, padding, base, window, reversal = [values.pop(name, ()) for name in names]
     ones: Dims = (1,) * len(sizes)
     return Window(

@@ -263,6 +263,16 @@ class _Body:
         return made
 
     def _define(self, ins: Instruction, made: Operation, frame: _Frame) -> None:
+        """Set the values of an instruction and of its single results to those of its operation.
+
+        Args:
+            ins: The instruction.
+            made: Its operation.
+            frame: The block, which has the instructions that stand for single results.
+
+        Raises:
+            VerifyError: An instruction takes a result that the operation does not have.
+        """
         parts = frame.parts.get(ins)
         if parts is None and len(made.results) == 1:
             self.values[ins] = made.results[0]
@@ -459,6 +469,13 @@ def _copy_without_ops(block: Block, values: dict[Value, Value]) -> Block:
 def _copy(
     operation: Operation, values: Mapping[Value, Value], blocks: Mapping[Block, Block]
 ) -> Operation:
+    """Return a copy of an operation, without the operations in its regions.
+
+    Args:
+        operation: The operation.
+        values: The new value of each old one; other values stay.
+        blocks: The new block of each old one.
+    """
     regions = [Region(tuple([blocks[block] for block in r.blocks])) for r in operation.regions]
     kind = SourceModule if isinstance(operation, SourceModule) else Operation
     made = kind(

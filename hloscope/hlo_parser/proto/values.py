@@ -159,6 +159,10 @@ def _metadata(sharding: Message) -> str:
 def _iota(
     devices: Message, dims: str = "iota_reshape_dims", by: str = "iota_transpose_perm"
 ) -> str:
+    """Return the text `<=[sizes]T(permutation)` of a list of devices; empty if it is no iota.
+
+    `dims` and `by` are the names of the fields with the sizes and the permutation.
+    """
     if not devices[dims]:
         return ""
     order = devices[by]

@@ -86,6 +86,7 @@ def check_brackets(literal: str) -> int:
 
 
 def _check_hex(literal: str, type: TensorType | VectorType, count: int) -> None:
+    """Check that a literal of hexadecimal digits has the bytes of `count` elements, or of one."""
     found = _HEX.fullmatch(literal)
     if found is None or len(found[1]) % 2:
         raise LiteralError("expected string containing hex digits starting with `0x`", 0)

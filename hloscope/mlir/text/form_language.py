@@ -243,6 +243,13 @@ def _pieces(row: str) -> list[str]:
 
 
 def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Context) -> list[Part]:
+    """Return the parts of a form, given its pieces: texts and placeholders.
+
+    Args:
+        pieces: The pieces in order.
+        directives: The functions for placeholders `<word …>`, by the word.
+        context: Facts about the whole form, which are collected here.
+    """
     parts: list[Part] = []
     position, attrs = 0, -1
     while position < len(pieces):

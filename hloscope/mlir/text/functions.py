@@ -169,6 +169,10 @@ def _read_indirect(parser: OpAsmParser, state: State) -> None:
 
 
 def _read_called(parser: OpAsmParser, state: State, callee: Use | None = None) -> None:
+    """Read `(%a) {…} : (t) -> t` of a call into `state`.
+
+    `callee` is the use of the function value of an indirect call; `None` for a direct call.
+    """
     at = parser.at
     parser.token("(")
     uses = parser.uses()
@@ -298,6 +302,10 @@ def write_function(printer: AsmPrinter, op: Operation) -> None:
 def _write_results(
     printer: AsmPrinter, results: tuple[Type, ...], attributes: list[DictAttr]
 ) -> None:
+    """Write the results of a function, ` -> t` or ` -> (t {…}, …)`; nothing if there are none.
+
+    `attributes` has the dictionary of each result.
+    """
     if not results:
         return
     printer.write(" -> ")

@@ -452,6 +452,10 @@ class Aliases:
         return _PLACEHOLDER.sub(lambda found: names[int(found[1])], whole)
 
     def _index(self, name: str, text: str, *, later: bool) -> int:
+        """Return the index of the alias with this name and text; it is added if it is new.
+
+        Without `later`, it must be defined above the module.
+        """
         index = self._by_text.setdefault((name, text), len(self._all))
         if index == len(self._all):
             parts = [self._all[int(found)] for found in dict.fromkeys(_PLACEHOLDER.findall(text))]

@@ -384,6 +384,10 @@ def _check_brackets(lexer: Lexer, start: int, end: int) -> int:
 def _elements_type(
     parser: AttributeParser, at: int, end: int, type: Type | None
 ) -> TensorType | VectorType:
+    """Return the type of a literal of elements: `type`, or the one that follows after a colon.
+
+    `[at, end)` is the position of the literal, for errors.
+    """
     lexer = parser.lexer
     if type is None:
         lexer.expect(":")

@@ -250,6 +250,10 @@ class OperationParser:
         return operation, type.results
 
     def _check_registered(self, name: str, at: int, end: int) -> None:
+        """Raise an error if the op `name` is unknown and such ops are not allowed.
+
+        `[at, end)` is the position of the name.
+        """
         if self._allow_unregistered or name in self._inherent:
             return
         if name.partition(".")[0] not in self.dialects.named:
@@ -439,6 +443,10 @@ class OperationParser:
         self.lexer.op, self.default_dialect, self.level = state
 
     def _op_region(self, op: str, arguments: Sequence[Argument], *, pretty: bool = True) -> Region:
+        """Read a region of op `op`, whose entry block has these arguments.
+
+        Without `pretty`, the op is in generic form.
+        """
         lexer = self.lexer
         lexer.expect("{", "expected '{' to begin a region")
         if lexer.tok == "}" and not arguments:

@@ -150,6 +150,10 @@ class Scope:
         return value
 
     def _not_yet(self, key: str, use: Use, type: Type) -> Value:
+        """Return a value for a use before the definition, which `define` takes over.
+
+        `key` is the key of the value in `values`.
+        """
         first = self.values.get(use.name)
         if first is not None:
             self._lexer.fail_plainly("reference to invalid result number", use.at)
@@ -164,6 +168,7 @@ class Scope:
         return pending[0]
 
     def _other_type(self, use: Use, value: Value, type: Type) -> NoReturn:
+        """Raise an error about a use of a value with another type, `type`, than the value has."""
         have, want = type_text(type), type_text(value.type)
         message = (
             f"use of value '%{use.name}' expects different type than prior uses: "

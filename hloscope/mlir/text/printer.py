@@ -321,6 +321,10 @@ class Printer:
         yield f"{body.indent}}}"
 
     def _label(self, block: Block, indent: str, predecessors: Sequence[Block]) -> str:
+        """Return the line with a block's label and arguments, and a comment on its predecessors.
+
+        `indent` is the text before it.
+        """
         text = f"{indent}{self.names.blocks[block]}"
         if block.arguments:
             text += f"({', '.join(map(self._argument_text, block.arguments))})"

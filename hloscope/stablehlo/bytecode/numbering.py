@@ -449,6 +449,14 @@ def _check(op: Operation) -> None:
 def _number_op(
     op: Operation, tables: Tables, attributes: OpAttributes, vhlo_values: VhloValues
 ) -> None:
+    """Add the entries of one op to the tables, without those of its regions.
+
+    Args:
+        op: The op.
+        tables: The tables.
+        attributes: Splits the op's attributes.
+        vhlo_values: Decides which results have VHLO types.
+    """
     if not op.name.startswith("vhlo."):
         _check(op)
     tables.use_op(op.name)

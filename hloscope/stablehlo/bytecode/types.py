@@ -174,6 +174,16 @@ def _complex_fields(_: str, type: ElementType) -> Fields:
 
 
 def _storage(flags: int, storage: object, expressed: object) -> tuple[ElementType, str]:
+    """Return the integer type of a quantized type's stored elements, and its text.
+
+    Args:
+        flags: Bit 0 says that the integers are signed.
+        storage: The signless integer type in the file.
+        expressed: The float type of the elements; it is only checked.
+
+    Raises:
+        ValueError: A type is of another kind.
+    """
     if not isinstance(storage, ElementType) or not is_signless(storage) or storage.bits > 32:
         raise ValueError("the storage type is not an integer type")
     if not isinstance(expressed, ElementType) or expressed.kind != "float":

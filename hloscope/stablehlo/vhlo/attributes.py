@@ -211,6 +211,10 @@ def _struct(kind: str) -> Kind:
 
 
 def _channel(name: str, value: Any, op: str) -> Pairs:
+    """Return VHLO's attributes, by name, for a channel handle: its number and, for some ops, type.
+
+    `name` is the attribute's name in StableHLO, `op` the name of the op.
+    """
     if not isinstance(value, StructAttr) or value.name != "channel_handle":
         raise MappingError(f"`{name}` is not a channel handle")
     fields: dict[str, Any] = dict(value.fields)

@@ -102,7 +102,7 @@ def same(context: Context, arguments: list[str]) -> Part:
 
 
 def each(context: Context, arguments: list[str]) -> Part:
-    """Return the part of a pretty form for `<each>`: the one type of all operands and the result."""
+    """Return the part of a pretty form for `<each>`: the one type of all operands and result."""
     context.outputs = max(context.outputs, 1)
 
     def read(reading: FormState) -> None:
