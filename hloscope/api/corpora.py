@@ -68,6 +68,17 @@ class FileAnswers(Struct, frozen=True):
 
 
 class _Task(NamedTuple):
+    """A program to query, with the query.
+
+    Attributes:
+        file: Path, URL or name of the program.
+        data: Its bytes; `None` to read the file.
+        question: The query for each instruction.
+        kept: The cache of results; `None` for none.
+        code: Digest of the code that computes the results.
+        path: File that the results are written to.
+    """
+
     file: str
     data: bytes | None
     question: IndexQuestion

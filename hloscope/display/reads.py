@@ -366,7 +366,13 @@ def _touched_json(found: Touched) -> dict[str, Any]:
 class Row(NamedTuple):
     """A tensor with accesses, and its elements that are read.
 
-    `what` is `operand` or `parameter`, `leaf` the number of the tensor in it.
+    Attributes:
+        what: `operand`, `parameter` or `output`.
+        number: Number of the operand, parameter or output.
+        name: Name of the tensor; empty for an output.
+        type: Type of the tensor.
+        leaf: Number of the tensor in its tuple.
+        found: The elements.
     """
 
     what: str
@@ -380,8 +386,13 @@ class Row(NamedTuple):
 class QueriedElement(NamedTuple):
     """A queried element of an output, or of an operand's tensor, with the elements it maps to.
 
-    For `indexing_from`, there is one for each tensor of the operand and each output; `source` is
-    the operand.
+    For `indexing_from`, there is one for each tensor of the operand and each output.
+
+    Attributes:
+        at: Index of the element.
+        output: The output that has it, or that depends on it.
+        source: For `indexing_from`, the operand; else `None`.
+        rows: The tensors with elements that it maps to.
     """
 
     at: Index

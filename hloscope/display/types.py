@@ -252,7 +252,16 @@ def parametric_json(instructions: Sequence[InstructionLike]) -> list[dict[str, A
 
 
 class OpTypes(Struct, frozen=True):
-    """An op with its position, name and opcode, and its result types or the error about them."""
+    """An op with its declared and inferred result types.
+
+    Attributes:
+        span: Position of the op in the text; `None` if unknown.
+        name: Names of its results.
+        op: Its opcode.
+        inferred: The inferred types; `None` if the operands do not determine them.
+        declared: The types in the text.
+        error: The error, if the op is invalid.
+    """
 
     span: Span | None
     name: str

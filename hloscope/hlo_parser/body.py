@@ -94,6 +94,8 @@ def read_body(texts: Texts, section: Section, callees: Callees) -> Body:
 
 
 class _BodyReader:
+    """Reads the instructions of one computation into a scope."""
+
     __slots__ = ("_callees", "_scope", "_section", "_texts")
 
     def __init__(self, texts: Texts, section: Section, callees: Callees) -> None:

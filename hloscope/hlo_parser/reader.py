@@ -237,6 +237,8 @@ class _Callees:
 
 
 class _ModuleReader:
+    """Reads the modules of a text; bodies of computations are read on first use."""
+
     def __init__(self, source: Source) -> None:
         self._source = source
         self._texts = Texts(source)

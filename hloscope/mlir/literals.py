@@ -57,9 +57,13 @@ class Elements(NamedTuple):
 
 
 class _Number(NamedTuple):
-    """How one element is stored: as `parts` numbers, each of a float format or an integer type.
+    """How one element of a literal is stored.
 
-    `parts` is 2 for complex elements, else 1.
+    Attributes:
+        parts: Numbers of an element: 2 for complex ones, else 1.
+        float_name: Name of the float format; empty for integers.
+        bits: Bits of one number.
+        signed: Are the integers signed?
     """
 
     parts: int

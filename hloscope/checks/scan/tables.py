@@ -82,6 +82,8 @@ class Tables:
 
 
 class _Table:
+    """One table of a scan, written to a temporary Parquet file until it is closed."""
+
     def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
         arrow = library_of("scan", "pyarrow", "scans")
         parquet = library_of("scan", "pyarrow.parquet", "scans")

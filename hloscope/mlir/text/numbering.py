@@ -101,6 +101,8 @@ def mlir_names(root: Operation, dialects: Dialects, *, generic: bool) -> Names:
 
 
 class _Numbering:
+    """Names the values and blocks of a tree as MLIR does."""
+
     def __init__(self, dialects: Dialects, generic: bool) -> None:
         self.suggestions = {} if generic else {**SUGGESTIONS, **dialects.suggestions}
         self.generic = generic
@@ -218,6 +220,8 @@ _Step: TypeAlias = Callable[[], "list[_Step]"]
 
 
 class _SourceNames:
+    """Names the values and blocks of a tree as in the source."""
+
     def __init__(self, root: Operation) -> None:
         self.names = Names()
         self.used: set[str] = set()
@@ -370,7 +374,10 @@ def _placeholder(index: int) -> str:
 class _Alias:
     """An alias of a type, attribute or location.
 
-    `text` is what it abbreviates, with placeholders for aliases.
+    Attributes:
+        name: Name without its number, with `#` or `!`.
+        text: What it abbreviates, with placeholders for aliases.
+        parts: The aliases in that text.
     """
 
     __slots__ = ("depth", "later", "name", "parts", "text")

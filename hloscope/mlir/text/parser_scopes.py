@@ -23,7 +23,15 @@ _MOST_NAMES: Final = 500
 
 
 class ScopeState(NamedTuple):
-    """The state of a scope before a region or an op, to which `Scope.restore` returns."""
+    """The state of a scope before a region or an op, to which `Scope.restore` returns.
+
+    Attributes:
+        values: Values by name.
+        size: Number of values that are defined.
+        forward: Values that are used but not defined yet, each with its first use.
+        blocks: Blocks by label.
+        undefined_blocks: Offset of the first use of each block that is not defined yet.
+    """
 
     values: dict[str, Value]
     size: int

@@ -131,7 +131,13 @@ def _has_more_ops(region: Region, most: int) -> bool:
 class _Body(NamedTuple):
     """A region that is still to be printed.
 
-    `indent` is its indentation, `inside` the prefix of op names that is omitted in it.
+    Attributes:
+        region: The region.
+        indent: Its indentation.
+        inside: Prefix of op names that is omitted in it.
+        label: Print the label of the entry block if it has arguments.
+        empty_label: Print that label if the block has no operations.
+        terminator: Print the last op of the entry block.
     """
 
     region: Region

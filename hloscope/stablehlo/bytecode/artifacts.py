@@ -185,7 +185,13 @@ def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
 
 
 class Repeated(Struct, frozen=True):
-    """Constants of equal value and type in an artifact: number, type, and the bytes of one."""
+    """Constants of equal value and type in an artifact.
+
+    Attributes:
+        count: Number of the constants.
+        type: Their type.
+        bytes: Bytes of one constant; if all elements are equal, of one element.
+    """
 
     count: int
     type: str

@@ -57,7 +57,11 @@ _RESOURCE: Final = ("resource",)
 
 
 class Numbered:
-    """An attribute, type or op name of a file: its encoding, number of uses, and number."""
+    """An attribute, type or op name of a file, with its number of uses and its number.
+
+    `value` is the attribute, type or name, `dialect` the number of its dialect, `chosen` its
+    encoding (`None` for an op name).
+    """
 
     __slots__ = ("chosen", "code", "dialect", "number", "uses", "value")
 

@@ -136,6 +136,8 @@ class _Frame:
 
 
 class _Reader:
+    """Reads the operations of a bytecode file, given its tables."""
+
     def __init__(self, image: Image) -> None:
         self.image = image
         self.entries = Entries(image)

@@ -141,6 +141,8 @@ _HINT: Final = "What is of other dialects can be kept: --allow-other-dialects do
 
 
 class _Legalizer:
+    """Converts StableHLO ops to VHLO, and records what VHLO cannot express."""
+
     def __init__(self, library: Version, mixed: bool) -> None:
         self.library, self.mixed = library, mixed
         self.problems: list[str] = []
