@@ -463,7 +463,7 @@ class Cost(Tabular):
         return display.plot_roofline(self.model, self.groups(), ax)
 
     def to_html(self) -> str:
-        """Return one HTML file with the table and the figures; it loads no other file."""
+        """Return one HTML file with the table of kernels and the totals; it loads no other file."""
         return page(self.program.module.name, self._repr_html_())
 
     def _shown_table(self) -> Table:

@@ -194,7 +194,7 @@ class Movement:
 
     @cached_property  # each chain of the program looks itself up
     def by_sink(self) -> dict[Instruction, Figures]:
-        """Return the figures of each chain, by its last op."""
+        """Return the bytes of each chain, moved and saved, by the chain's last op."""
         return {found.value: found for found in self.savings.figures if found.chain is not None}
 
 

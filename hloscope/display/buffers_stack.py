@@ -94,7 +94,10 @@ class Stack(NamedTuple):
         return self.moments.index(self.memory.peak)
 
     def bytes_at_peak(self, part: str) -> int:
-        """Return the bytes of a part at the peak."""
+        """Return the bytes at the peak of all areas of a part.
+
+        The part is a kind of buffer, a source line, or `OTHERS`.
+        """
         column = self.peak_column
         return sum([area.heights[column] for area in self.areas if area.part == part])
 

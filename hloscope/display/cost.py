@@ -300,7 +300,10 @@ def accesses_json(group: Group[AccessCost], grouping: Grouping) -> dict[str, Any
 
 
 def triton_json(use: TritonUse) -> dict[str, Any]:
-    """Return the rating of a Triton fusion's tiles, for one run, as JSON."""
+    """Return as JSON how the bytes of a Triton fusion's tiles compare with other tilings.
+
+    The bytes are those of one run.
+    """
     best = use.best
     return {
         "tile": list(use.sizes),
@@ -351,7 +354,7 @@ def measured_table(
 def _a_second(groups: Sequence[Group[MeasuredCost]], amount: Callable[[MeasuredCost], int]) -> int:
     """Return an amount per second: its sum over the measured time.
 
-    Only kernels with a known cost count.
+    `amount` returns the amount of one kernel in all runs. Only kernels with a known cost count.
     """
     time = _total(groups, lambda row: row.time if row.kernel is not None else 0)
     return _total(groups, amount) * _SECOND // time if time else 0

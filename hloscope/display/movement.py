@@ -480,7 +480,7 @@ def _group_json(group: Group[MovementRow], grouping: Grouping, most: int) -> dic
 
 
 def member_json(figures: Figures) -> dict[str, Any]:
-    """Return one chain or kernel of a group as JSON."""
+    """Return one chain or kernel of a group as JSON: name, runs, bytes moved and saved."""
     return {
         "name": figures.value.name,
         "runs": figures.runs,

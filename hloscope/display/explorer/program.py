@@ -421,7 +421,7 @@ class Kernels:
         self._from: Final = [0] * count
 
     def number(self, facts: Mapping[str, Any] | Written) -> int:
-        """Return the number of the given facts, which are added if they are new.
+        """Return the number of the facts about a kernel; they are added if they are new.
 
         If they are `Written`, their members must be sorted.
         """
@@ -429,9 +429,14 @@ class Kernels:
         return self._facts.number(text)
 
     def add(self, subject: str, instruction: int, number: int, start: int | None = None) -> None:
-        """Give an instruction the facts with a number, in the column of a subject.
+        """Give an instruction facts, in the column of a subject.
 
-        `start` is the number of the instruction from which the facts count distances.
+        Args:
+            subject: Name of the column, such as `cancel`.
+            instruction: Number of the instruction.
+            number: Number of the facts, as `Kernels.number` returns it.
+            start: Number of the instruction from which the facts count distances; `None` if they
+                have none.
         """
         column = self._of.get(subject)
         if column is None:

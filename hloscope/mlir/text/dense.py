@@ -148,7 +148,7 @@ def limits(element: ElementType) -> tuple[int, int]:
 
 
 class _PiecewiseCheck:
-    """Checks a literal piece by piece, for the message and the position of an error."""
+    """Checks a literal of elements token by token, for the message and position of an error."""
 
     def __init__(self, literal: str, type: TensorType | VectorType, sizes: tuple[int, ...]) -> None:
         self.literal = literal

@@ -210,7 +210,7 @@ class Printer:
         return f"{text}\n{resources}\n" if resources else text
 
     def _run(self, work: _Part) -> None:
-        """Print `work`, with nested parts in place."""
+        """Print the regions or ops in `work`, and the regions nested in them."""
         done = self._parts
         stack: list[Iterator[_Part]] = [iter([work])]
         while stack:

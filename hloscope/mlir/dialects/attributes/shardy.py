@@ -319,7 +319,7 @@ _HEAD: Final = pattern(r"#sdy(?:\.(\w+)|<(\w+))")
 # Cached: `serialize` of 1,500 ops with shardings takes 1.6 × as long without it.
 @lru_cache(maxsize=1 << 12)
 def sdy_struct(text: str) -> StructAttr:
-    """Return the structure that a text denotes.
+    """Return the structure that the text of a Shardy attribute, `#sdy.name<…>`, denotes.
 
     >>> sdy_struct('#sdy.mesh<["x"=2]>').fields[1]
     ('device_ids', ())

@@ -115,6 +115,8 @@ def dims(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<dims name>`, an attribute `array<i64: 1, 2>`.
 
     Its text is `[1, 2]`.
+
+    `arguments` are the words after `dims`.
     """
     (name,) = arguments
 
@@ -157,7 +159,10 @@ def _integer(type: ElementType) -> Directive:
 
 
 def boolean(context: Context, arguments: list[str]) -> Part:
-    """Return the part of a pretty form for `<bool name>`: `true` or `false`."""
+    """Return the part of a pretty form for `<bool name>`: `true` or `false`.
+
+    `arguments` are the words after `bool`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -175,7 +180,10 @@ def boolean(context: Context, arguments: list[str]) -> Part:
 
 
 def string(context: Context, arguments: list[str]) -> Part:
-    """Return the part of a pretty form for `<string name>`: `"…"`."""
+    """Return the part of a pretty form for `<string name>`: `"…"`.
+
+    `arguments` are the words after `string`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -196,6 +204,8 @@ def symbol(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<symbol name>`, a string attribute `"name"`.
 
     Its text is `@name`.
+
+    `arguments` are the words after `symbol`.
     """
     (name,) = arguments
 
@@ -211,7 +221,10 @@ def symbol(context: Context, arguments: list[str]) -> Part:
 
 
 def number(context: Context, arguments: list[str]) -> Part:
-    """Return the part of a pretty form for `<float name>`: a number of type `f64`."""
+    """Return the part of a pretty form for `<float name>`: a number of type `f64`.
+
+    `arguments` are the words after `float`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -231,6 +244,8 @@ def enum(context: Context, arguments: list[str]) -> Part:
 
     Its text is the value of `#stablehlo<mnemonic VALUE>`. Without `name`, the attribute is named
     like the mnemonic.
+
+    `arguments` are the words after `enum`.
     """
     mnemonic, name = arguments[0], arguments[-1]
 
@@ -250,6 +265,8 @@ def value(context: Context, arguments: list[str]) -> Part:
 
     Its text is a literal with its type, as in `constant 1 : i32`, stored as property `name`. The
     type becomes that of the op's operand or result.
+
+    `arguments` are the words after `value`; facts in `context` are updated.
     """
     name, role = arguments
     if role == "result":

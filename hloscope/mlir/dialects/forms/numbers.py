@@ -163,6 +163,8 @@ def precision(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<precision>`: `, precision = [HIGH, HIGH]`, or no text.
 
     `<precision algorithm>` adds `, algorithm = <…>` if the op has an algorithm.
+
+    `arguments` are the words after `precision`.
     """
     with_algorithm = bool(arguments)
 

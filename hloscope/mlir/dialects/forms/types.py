@@ -62,6 +62,8 @@ def function(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<function>`, types of all operands and results.
 
     Its text is `(a, b) -> c`.
+
+    Facts in `context` are updated.
     """
     context.results = True
 
@@ -77,6 +79,8 @@ def same(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<same>`: one type, or a function type.
 
     One type is written if all operands and the result have it.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
 
@@ -102,7 +106,10 @@ def same(context: Context, arguments: list[str]) -> Part:
 
 
 def each(context: Context, arguments: list[str]) -> Part:
-    """Return the part of a pretty form for `<each>`: the one type of all operands and result."""
+    """Return the part of a pretty form for `<each>`: the one type of all operands and result.
+
+    Facts in `context` are updated.
+    """
     context.outputs = max(context.outputs, 1)
 
     def read(reading: FormState) -> None:
@@ -141,6 +148,8 @@ def pairwise(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<pairwise>`: the operands' types.
 
     The types of the results are equal to them.
+
+    Facts in `context` are updated.
     """
     context.results = True
 
@@ -164,6 +173,8 @@ def tuple_of(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<tuple>`: the type of the result.
 
     It is a tuple of exactly the operands' types.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
 
@@ -201,6 +212,8 @@ def complex_of(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<complex>`: the type of the result, or a function type.
 
     The type of the result suffices if the operands have the types of its parts.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
 
@@ -234,6 +247,8 @@ def select_of(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<select>`: `p, t`, or a function type.
 
     `p, t` is written if both values and the result have type `t`.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
 
@@ -265,6 +280,8 @@ def one_input(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<in>`: the type of the next operand.
 
     `<in *>` has the types of all operands.
+
+    `arguments` are the words after `in`; facts in `context` are updated.
     """
     if arguments:
 
@@ -292,6 +309,8 @@ def one_output(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<out>`: the type of the next result.
 
     `<out *>` has the types of all results.
+
+    `arguments` are the words after `out`; facts in `context` are updated.
     """
     if arguments:
         context.results = True
@@ -335,7 +354,10 @@ def after_colon(context: Context, arguments: list[str]) -> Part:
 
 
 def operand_list(context: Context, arguments: list[str]) -> Part:
-    """Return the part of a pretty form for `<list>`: ` %a, %b : t, u`; nothing without operands."""
+    """Return the part of a pretty form for `<list>`: ` %a, %b : t, u`; nothing without operands.
+
+    Facts in `context` are updated.
+    """
     context.variadic = True
 
     def read(reading: FormState) -> None:
@@ -358,6 +380,8 @@ def barrier(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<barrier>`: ` %a, %b : t, u`; `()` without operands.
 
     The types are also those of the results.
+
+    Facts in `context` are updated.
     """
     context.variadic = True
     types = pairwise(context, arguments)
@@ -390,6 +414,8 @@ def choice(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<choice>`: the type of both branches' values.
 
     If the condition is not an `i1`, its type precedes that of the values.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
     boolean = ELEMENT_TYPES["pred"]
@@ -442,6 +468,8 @@ def implied(context: Context, arguments: list[str]) -> Part:
     `<implied inputs index>` gives the operands without a written type the type `index`; `element`
     in place of `index` is the element type of the result.  `<implied output i1>` gives the result
     the type `i1`; `element` is the element type of operand 0.
+
+    `arguments` are the words after `implied`; facts in `context` are updated.
     """
     what, name = arguments
     written = context.inputs
@@ -481,6 +509,8 @@ def boolean_of(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<implied_boolean>`, a result type that is not written.
 
     It is `i1` in the shape of operand 0.
+
+    Facts in `context` are updated.
     """
     context.outputs += 1
 
@@ -509,6 +539,8 @@ def insertion(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<insertion>`: the type of operand 1 and of the result.
 
     It is a tensor type. Operand 0 is an element, the other operands are indices.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
 

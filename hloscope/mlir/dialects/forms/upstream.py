@@ -53,6 +53,8 @@ def flags(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<flags overflow overflowFlags>`, flags of `arith`.
 
     Its text is ` overflow<nsw>`; none for the flags `none`.
+
+    `arguments` are the words after `flags`.
     """
     word, name = arguments
     prefix, none = f"#arith.{word}", VerbatimAttr(f"#arith.{word}<none>")
@@ -104,6 +106,8 @@ def unit(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<unit name>`, which has no text.
 
     The words before it mean that the unit attribute is present.
+
+    `arguments` are the words after `unit`.
     """
     (name,) = arguments
 
@@ -120,6 +124,8 @@ def numbered(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<numbered integer predicate>`, an enum value's name.
 
     The attribute is the number of that value.
+
+    `arguments` are the words after `numbered`.
     """
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
@@ -145,6 +151,8 @@ def unless_first(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<unless_first reduction name>`, an enum value's name.
 
     The first value of the enum is not written, so the word may be missing when it is read.
+
+    `arguments` are the words after `unless_first`.
     """
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
@@ -176,6 +184,8 @@ def shape(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<shape name>`, an attribute of sizes.
 
     Its text is `[2, 3]` for `dense<[2, 3]> : tensor<2xindex>`.
+
+    `arguments` are the words after `shape`.
     """
     (name,) = arguments
 
@@ -200,7 +210,10 @@ def shape(context: Context, arguments: list[str]) -> Part:
 
 
 def array(context: Context, arguments: list[str]) -> Part:
-    """Return the part of a pretty form for `<array name>`: `[…]`, an array of any attributes."""
+    """Return the part of a pretty form for `<array name>`: `[…]`, an array of any attributes.
+
+    `arguments` are the words after `array`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -220,6 +233,8 @@ def sizes(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<sizes name>`: `[2, %n]`, the numbers of an array.
 
     An operand stands for an unknown number.
+
+    `arguments` are the words after `sizes`; facts in `context` are updated.
     """
     (name,) = arguments
     first = context.operands
@@ -261,6 +276,8 @@ def bare(context: Context, arguments: list[str]) -> Part:
 
     Its text is `<…>` for the attribute `#sdy.mesh<…>`. A mesh may also be read in full, or as an
     alias; Shardy prints `<…>`.
+
+    `arguments` are the words after `bare`.
     """
     kind, name = arguments
     prefix = f"#{kind}"
@@ -289,6 +306,8 @@ def inside(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<inside axis_ref_list name>`: a list in brackets.
 
     Its text is `{…}` or `[…]` for the attribute `#sdy<axis_ref_list{…}>`.
+
+    `arguments` are the words after `inside`.
     """
     kind, name = arguments
     prefix = f"#sdy<{kind}"
