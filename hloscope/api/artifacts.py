@@ -234,6 +234,8 @@ def vhlo_text(
 ) -> str:
     """Return the VHLO text of the artifact that `serialize` writes for the same arguments.
 
+    `generic` prints all ops in generic form; the other arguments are those of `serialize`.
+
     Raises:
         UnknownNameError: There is no such version.
         ParseError: The text is neither StableHLO nor HLO.

@@ -264,7 +264,7 @@ def _facts_of(data: bytes, device: str, store: Store) -> dict[str, Any]:
 # Once per worker: the first call takes 60 ms for imports, each further one 3 ms.
 @cache
 def _get_ready() -> None:
-    """Import every module that a file needs, before child processes are forked."""
+    """Import every Python module that the scan of a file needs, before processes are forked."""
     _facts_of(_SMALL.encode(), DEFAULT, Store(None))
 
 

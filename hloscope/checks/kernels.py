@@ -270,7 +270,7 @@ def _times(count: int | None) -> str:
 
 
 def _computed(trip: TripCount) -> str:
-    """Return a text with a loop's trip count by the program, if its annotation is wrong."""
+    """Return words on how often a loop runs by the program, for a wrong annotation."""
     if trip.count is not None:
         return f"runs {_times(trip.count)}"
     if trip.high is not None:

@@ -112,9 +112,9 @@ def setting_of(name: str, given: Mapping[str, Any]) -> Setting:
 
 
 def _default_share(rule: Rule, given: Mapping[str, Any]) -> float:
-    """Return the default of `min-step-share`.
+    """Return the default of `min-step-share` for a rule.
 
-    It is 0 for rules without shares, and if a limit in bytes is given.
+    It is 0 for rules without shares, and if the parameters `given` have a limit in bytes.
     """
     named = {name.replace("_", "-") for name in given}
     is_limited = bool(named & {"max-bytes", "min-wasted"})
@@ -220,7 +220,7 @@ def _names(settings: Iterable[Setting]) -> tuple[str, ...]:
 
 
 def merged(reports: Iterable[Report]) -> Report:
-    """Merge several reports into one."""
+    """Merge the reports on several programs into one."""
     every = list(reports)
     return Report(
         tuple([finding for report in every for finding in report.findings]),

@@ -45,7 +45,7 @@ class App(click.Group):
     context_class = Context
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
-        """Return `HELP`."""
+        """Return the option `--help`, the same for all commands."""
         return HELP
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -173,7 +173,11 @@ def _end_runs(found: ValueRuns, *, as_json: bool) -> None:
 
 
 def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
-    """Parse both arguments of `equal`; see `side_of`."""
+    """Parse the arguments A and B of `equal`, as `side_of` does; each file is read once.
+
+    Raises:
+        click.UsageError: Only one of them is a map.
+    """
     read = cache(read_verified_program)  # A and B may be instructions of one file
     a, b = side_of(first, read), side_of(second, read)
     if isinstance(a, IndexingMap) is not isinstance(b, IndexingMap):

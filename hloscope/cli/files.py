@@ -103,7 +103,7 @@ def print_findings(program: Program) -> Invalid:
 
 
 def end_if_invalid(invalid: Invalid | None) -> None:
-    """End with the exit code of invalid programs if there are findings."""
+    """End with the exit code of invalid programs if there are findings; `None` means none."""
     if invalid is not None and invalid.findings:
         click.get_current_context().exit(VerifyError.exit_code)
 

@@ -112,7 +112,7 @@ class Command(click.Command):
         self.params.append(colour_option(hidden=True))
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
-        """Return `HELP`."""
+        """Return the option `--help`, the same for all commands."""
         return HELP
 
 

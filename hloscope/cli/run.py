@@ -168,7 +168,7 @@ def run(
 
 @contextmanager
 def _naming_the_limit() -> Iterator[None]:
-    """Add the option that raises a limit to the error about that limit."""
+    """In this context, an error about a limit gets the name of the option that raises the limit."""
     try:
         yield
     except EvaluationError as error:

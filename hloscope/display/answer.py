@@ -246,10 +246,11 @@ class Answer(Struct, frozen=True):
         return f"<Answer {self.instruction.name}, {way}: {len(self.outputs)} outputs>"
 
     def sizes(self, type: Type) -> Dims:
-        """Return the sizes of the dimension variables for an element of `type`.
+        """Return the sizes of a map's dimensions if they index a tensor of `type`, in this order.
 
-        Empty if positions in memory are unknown; a size without a bound counts as the largest
-        integer.
+        They are logical sizes, physical sizes, or the number of positions in memory, as `order`
+        states. Empty if positions in memory are unknown; a size without a bound counts as the
+        largest integer.
         """
         if not isinstance(type, TensorType):
             return ()

@@ -131,7 +131,7 @@ def remat_text(rows: Sequence[LiveBuffer]) -> str:
 
 
 def fit_text(memory: ProgramMemory, device: Device) -> str:
-    """Return a sentence that compares a device's memory with live bytes and estimate."""
+    """Return a sentence that compares a device's memory size with the bounds L and E."""
     if not device.memory_bytes:
         return f"{device.name}: the size of its memory is not known"
     room = f"{device.name} has {size_text(device.memory_bytes)}"

@@ -134,9 +134,9 @@ def _count(groups: Sequence[Group[LiveBuffer]]) -> str:
 def _same(
     text: Callable[[LiveBuffer], str],
 ) -> Callable[[Sequence[Group[LiveBuffer]]], str]:
-    """Return a cell function that returns the common text of all members.
+    """Return a function from a row's groups to a cell: the text that all their buffers have.
 
-    The cell is empty if the members differ.
+    `text` returns the text of a buffer. The cell is empty if the texts differ.
     """
 
     def cell(groups: Sequence[Group[LiveBuffer]]) -> str:
@@ -376,7 +376,10 @@ class _Side:
         ]
 
     def groups(self, key: Callable[[_Side, _Row], Hashable]) -> dict[Hashable, list[_Row]]:
-        """Return the remaining rows by key; rows with the key `None` are left out."""
+        """Return the buffers that are not matched yet, by the key that `key` returns for each.
+
+        Those with the key `None` are left out.
+        """
         found: dict[Hashable, list[_Row]] = {}
         for row in self.rows:
             if (name := key(self, row)) is not None:

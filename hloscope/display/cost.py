@@ -182,7 +182,7 @@ def _waste(groups: Sequence[Group[KernelCost]]) -> str:
 
 
 def _limits(groups: Sequence[Group[KernelCost]]) -> str:
-    """Return the limit that accounts for most of the groups' bound."""
+    """Return the limit, such as memory, of the kernels with most of the groups' bound."""
     by_limit: dict[str, int] = {}
     for group in groups:
         for k in group.members:

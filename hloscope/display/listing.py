@@ -143,7 +143,10 @@ class Listing:
         return f"{figure} ({padded} padded)" if padded != figure else str(figure)
 
     def _place(self, full: bool) -> Callable[[Computation, Instruction], str]:
-        """Return a cell function for the source position, without folders unless `full` is set."""
+        """Return a function from an instruction to the text of its source position.
+
+        The text has no folders unless `full` is set.
+        """
 
         def text(origin: Provenance) -> str:
             return origin.place if full else origin.place.rpartition("/")[2]

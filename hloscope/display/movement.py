@@ -362,7 +362,10 @@ def movement_table(
 def _of_one(
     cell: Callable[[Group[MovementRow]], str],
 ) -> Callable[[Sequence[Group[MovementRow]]], str]:
-    """Return a cell function whose text is empty unless the cell is for a single group."""
+    """Return a function from a row's groups to a cell, which is empty for several groups.
+
+    `cell` returns the cell for a single group.
+    """
     return lambda groups: cell(groups[0]) if len(groups) == 1 else ""
 
 

@@ -80,7 +80,10 @@ def _symbolic(report: TileReport) -> Iterator[str]:
 
 
 def _of_dump(report: TileReport) -> Iterator[str]:
-    """Yield the tile sizes of the dump, and their rank among all others."""
+    """Yield lines about the tile sizes that the dump states, with their rank among all tilings.
+
+    Nothing is yielded if the dump states none.
+    """
     chosen = report.chosen
     if chosen is None:
         return

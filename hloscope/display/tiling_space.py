@@ -190,7 +190,10 @@ def _tile_json(tile: Tile) -> dict[str, Any]:
 
 
 def _region_json(outer: TiledRegion, names: dict[RegionInstruction, str]) -> list[dict[str, Any]]:
-    """Return the tiled instructions of a region, with nested regions as nested lists."""
+    """Return the tiled instructions of a region, with nested regions as nested lists.
+
+    `names` has the name of each tiled instruction.
+    """
     listed: list[dict[str, Any]] = []
     todo = [(outer, listed)]
     while todo:

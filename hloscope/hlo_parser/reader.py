@@ -379,9 +379,8 @@ class _ModuleReader:
     def _read_instruction(self, at: int) -> Module:
         """Return a module with one computation, whose instructions begin at `at`.
 
-        The text has no header of one.
-
-        Undefined operands with a type become parameters.
+        The text has instructions only, without the header of a computation. Undefined operands with
+        a type become parameters.
         """
         source, text = self._source, self._source.text
         if not (instruction.START.match(text, at) or type_end(source, at) > at):

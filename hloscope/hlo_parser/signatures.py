@@ -209,7 +209,9 @@ def _has_first_layout(op: Op) -> bool:
 
 
 def _as_dynamic(type_: TensorType, operands: tuple[Type, ...]) -> TensorType:
-    """Return `type_` with each dimension dynamic that is dynamic in an operand, with equal size.
+    """Return the type of an element-wise op's result with the dynamic dimensions of its operands.
+
+    A dimension of `type_` becomes dynamic if an operand has a bound of that size there.
 
     Source: XLA `ShapeInference::InferElementwiseBinaryOpShape`.
     """

@@ -294,7 +294,10 @@ def _simple(attribute: UnitAttr | BoolAttr | SymbolAttr | EnumAttr | VerbatimAtt
 
 
 def entry(name: str, value: Attribute, inner: AttributeText) -> str:
-    """Return the text of a dictionary entry: `name = value`, or `name` for a unit attribute."""
+    """Return the text of a dictionary entry: `name = value`, or `name` for a unit attribute.
+
+    `inner` returns the text of an attribute.
+    """
     name = bare_or_quoted(name)
     return name if isinstance(value, UnitAttr) else f"{name} = {inner(value)}"
 
@@ -309,7 +312,8 @@ def float_text(bits: int, type: Type) -> str:
 def _in_array(attribute: Attribute, inner: AttributeText) -> str:
     """Return the text of an attribute that is an element of `[…]`.
 
-    MLIR omits the types `i64` and `f64` of such elements.
+    MLIR omits the types `i64` and `f64` of such elements. `inner` returns the text of an attribute
+    with its type.
     """
     match attribute:
         case IntegerAttr(value, kind) if kind == I64:

@@ -408,7 +408,10 @@ def _reads_values(ins: Instruction) -> bool:
 
 
 def _is_index(value: Instruction) -> bool:
-    """Can the value, or a part of it, be an index? Or does it have a dynamic size?"""
+    """May a value be an index or a dynamic size, so that maps depend on it?
+
+    It may if it has a dynamic size, or if an array in it has integers or booleans.
+    """
     kinds = [leaf.element.kind for leaf in leaf_types(value.type) if isinstance(leaf, TensorType)]
     return _is_dynamic(value) or any(kind in ("pred", "signed", "unsigned") for kind in kinds)
 

@@ -452,7 +452,7 @@ class Kernels:
     def add_computed(self, facts: Sequence[Any]) -> None:
         """Add facts that another process returned from `to_list`.
 
-        This object must lack their subjects.
+        This object must not have the columns of their subjects yet.
         """
         texts, columns, froms = facts
         number_of = [self.number(Written(text)) for text in texts]

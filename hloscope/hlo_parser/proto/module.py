@@ -279,6 +279,12 @@ class _Text:
         """Return the names of the instructions whose ids a field lists, separated by commas.
 
         The length is checked, since a list may repeat a long name.
+
+        Args:
+            ins: The instruction.
+            field: Name of the field.
+            ids: Reads the ids of the computation's instructions.
+            names: Name of each instruction by id.
         """
         if field not in ins:
             return ""

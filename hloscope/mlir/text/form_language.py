@@ -212,7 +212,7 @@ class _Lazy:
 def lazy_form(compile: Callable[[], Form], typed_last: str) -> Form:
     """Return a form that `compile` compiles on first use.
 
-    `typed_last` is the attribute of `Form`.
+    `typed_last` is as in `Form`: the type at its end that no earlier part depends on.
     """
     lazy = _Lazy(compile)
     return Form(lazy.read, lazy.write, typed_last)
@@ -278,7 +278,7 @@ def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Cont
 
 
 def literal(text: str) -> Part:
-    """Return the form part that reads and writes `text`."""
+    """Return the part of a pretty form that reads and writes `text`."""
     tokens = _TOKEN.findall(text)
 
     def read(reading: FormState) -> None:

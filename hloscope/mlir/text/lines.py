@@ -439,7 +439,10 @@ class LineTemplates:
         return _NEXT.match(self._text, end) is not None
 
     def _located(self, line: str, known: KnownLines) -> tuple[Template | None, Location]:
-        """Return the template, if any, and the location of a line with a `loc(…)` or new types."""
+        """Return the template, if any, and the location of a line with a `loc(…)` or new types.
+
+        `line` is the line's text without names, `known` has the templates.
+        """
         key, location = self._key(line)
         return known.lines.get(key) or self._with_types(key, known), location
 

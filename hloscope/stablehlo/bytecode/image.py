@@ -151,7 +151,7 @@ _NAME: Final = r'([A-Za-z_][\w$.]*|"(?:[^"\\]|\\.)*")'
 def resource_text(data: bytes, resources: Iterable[Resource]) -> str:
     """Return the section `{-# … #-}` that ends an MLIR text, with the resources that have data.
 
-    The text is empty if none has.
+    The text is empty if none has. `data` are the bytes of the file.
 
     Raises:
         UnsupportedError: The data exceeds `MOST_TEXT` bytes.
@@ -209,9 +209,9 @@ RESOURCE_ENCODINGS: Final[dict[str, Encoding]] = {"resource": Encoding(_make, _f
 
 
 def padded(at: int, alignment: int) -> Iterator[bytes]:
-    """Yield the bytes of an alignment, and the padding after it.
+    """Yield the encoded alignment of a section's data, then the padding up to the data.
 
-    `at` is the offset in the file after the section's size.
+    `at` is the offset in the file after the section's size, `alignment` is in bytes.
     """
     head = varint(alignment)
     yield head

@@ -182,7 +182,7 @@ def _has_other_form(name: str, target: Version) -> bool:
 def _changed(op: Operation) -> tuple[str, Mapping[str, Attribute]]:
     """Return the name and the properties of an op in its other form.
 
-    An op has at most two forms, so `_v1` is upgraded and `_v2` downgraded.
+    An op has at most two forms: one in `_v1` is upgraded to `_v2`, one in `_v2` downgraded.
     """
     base, _, number = op.name.removeprefix("vhlo.").rpartition("_v")
     change = CHANGES[base]
