@@ -437,7 +437,7 @@ class _PageBuilder:
     def cancellations(self) -> None:
         """Add to the page each chain of data movement, at every instruction of the chain.
 
-        The data of a chain are its figures (bytes moved and saved), its steps and their sources.
+        The data of a chain are its bytes moved and saved, its steps and its sources.
         """
         known: dict[Any, int] = {}
         sources: dict[movement.Chain, list[str]] = {}

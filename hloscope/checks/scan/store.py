@@ -171,8 +171,8 @@ class _CachedFile(NamedTuple):
 def _evict(folder: Path, most: int) -> None:
     """Delete the least recently used results of a cache if all take more than `most` bytes.
 
-    At most three quarters of `most` remain then. Abandoned temporary files are deleted too; files
-    of other programs are not.
+    They are deleted until about three quarters of `most` are left. Abandoned temporary files are
+    deleted too; files of other programs are not.
     """
     now = time.time()
     kept = []
