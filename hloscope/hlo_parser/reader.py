@@ -80,7 +80,7 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
     Args:
         text: The text, or its bytes in UTF-8.
         name: Name of the text in messages.
-        strict: Read all bodies of computations and decode all values at once. By default this
+        strict: Read all bodies of computations and the module's attributes at once. By default this
             happens on first use.
 
     >>> m = parse_hlo("HloModule m\nENTRY e { x = f32[2] parameter(0) ROOT y = f32[2] abs(x) }")
@@ -254,7 +254,7 @@ class _ModuleReader:
     def read(self, at: int, *, strict: bool) -> tuple[Module, int]:
         """Read the module that begins at offset `at`; return it and its end.
 
-        With `strict`, all bodies are read and all values decoded at once.
+        With `strict`, all bodies and the module's attributes are read at once.
         """
         source, text = self._source, self._source.text
         begin = at = skip(text, at)
