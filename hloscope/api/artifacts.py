@@ -87,7 +87,13 @@ def serialize(
 
 
 def _expanded(tree: Operation, target: str, library: str) -> Operation:
-    """Return the program with ops that the target version lacks rewritten, where possible."""
+    """Return a program with ops that the target version lacks rewritten, where possible.
+
+    Args:
+        tree: The program.
+        target: Version of the artifact, as `serialize` takes it.
+        library: StableHLO release that is targeted; empty for the newest.
+    """
     of = version_of(library) if library else CURRENT
     wanted = (*version_of(target_of(target, of))[:2], 0)
     expander = passes.find_pass("stablehlo-compatibility-expander")
@@ -165,12 +171,18 @@ def is_artifact(data: bytes) -> bool:
 
 
 def artifact_tree(data: bytes, name: str) -> Operation:
-    """Return the program of an artifact as a syntax tree of StableHLO."""
+    """Return the program of an artifact as a syntax tree of StableHLO.
+
+    `data` are the bytes of the artifact, `name` its name in messages.
+    """
     return read_artifact(_bytecode(data, name), name)
 
 
 def artifact_module(data: bytes, name: str) -> TreeModule:
-    """Return the program of an artifact as a graph."""
+    """Return the program of an artifact as a graph; its value names are those of its printed text.
+
+    `data` are the bytes of the artifact, `name` its name in messages.
+    """
     tree = artifact_tree(data, name)
     # Names that the bytecode lacks are given by the printer. If they cannot be set on the tree
     # directly, print and parse it: the graph then has the names that its text shows.
@@ -221,6 +233,8 @@ def vhlo_text(
     generic: bool = False,
 ) -> str:
     """Return the VHLO text of the artifact that `serialize` writes for the same arguments.
+
+    `generic` prints all ops in generic form; the other arguments are those of `serialize`.
 
     Raises:
         UnknownNameError: There is no such version.
@@ -322,6 +336,8 @@ class Refined(NamedTuple):
 
 def verified_tree(program: Serializable, *, allow_unregistered: bool = False) -> Operation:
     """Return the syntax tree of a program, after verification.
+
+    `allow_unregistered` accepts ops of unknown dialects.
 
     Raises:
         VerifyError: The program is invalid.

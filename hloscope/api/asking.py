@@ -14,7 +14,11 @@ from hloscope.fusion import Convention
 
 
 class IndexQuestion(NamedTuple):
-    """A query for each instruction; its fields are the arguments of `InstructionView.indexing`."""
+    """A query for each instruction.
+
+    Its fields are the arguments of `InstructionView.indexing`, of `indexing_from` if `from_operand`
+    is set, or of `to_parameters` if that is true.
+    """
 
     output: int | None = None
     operand: int | None = None

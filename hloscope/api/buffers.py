@@ -390,7 +390,7 @@ class MemoryAnswer(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        """Return assumptions of the figures, and what the figures leave out."""
+        """Return the assumptions of the bounds and estimates, and what they leave out."""
         return self.model.notes if self.has_moments else []
 
     def to_json(self, by: str = "group", *, at: int | str | None = None) -> dict[str, Any]:

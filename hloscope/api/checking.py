@@ -125,6 +125,16 @@ def check_files(
 
 
 def _checked(file: str, data: bytes | None, settings: Sequence[Setting]) -> Report:
+    """Return the report about one program; a program that cannot be read has one finding.
+
+    Args:
+        file: Path or name of the program.
+        data: Its bytes; `None` to read the file.
+        settings: The rules.
+
+    Raises:
+        InputError: The file does not exist.
+    """
     try:
         program = read(FilePath(file)) if data is None else read(data, name=file)
         return _report(program, file, settings)

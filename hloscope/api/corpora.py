@@ -68,6 +68,17 @@ class FileAnswers(Struct, frozen=True):
 
 
 class _Task(NamedTuple):
+    """A program to query, with the query.
+
+    Attributes:
+        file: Path, URL or name of the program.
+        data: Its bytes; `None` to read the file.
+        question: The query for each instruction.
+        kept: The cache of results; `None` for none.
+        code: Digest of the code that computes the results.
+        path: File that the results are written to.
+    """
+
     file: str
     data: bytes | None
     question: IndexQuestion
@@ -132,7 +143,7 @@ def _internal(file: str, error: str) -> str:
 
 
 def _answer(task: _Task) -> FileAnswers:
-    """Write the results for one program to the task's file; return their description."""
+    """Write the results for one program to the task's file; return its path and any error."""
     most = None if task.kept is None else task.kept.most
     store = Store(None if task.kept is None else task.kept.folder, task.code, most)
     message, code = "", 0
@@ -292,7 +303,7 @@ def _nameless(found: Indexing, as_json: dict[str, Any]) -> dict[str, Any] | None
 
 
 def _is_valid_entry(cached: Any, view: InstructionView) -> bool:
-    """Does a cached value have the form of `_nameless`, with operand numbers that `view` has?"""
+    """Is a cached value a result as `_nameless` returns it, with operands that `view` has?"""
     count = len(view.ir.operands)
     try:
         numbers = [operand["operand"] for operand in cached["operands"]]

@@ -195,9 +195,9 @@ class Cost(Tabular):
 
     @cached_property  # a search for each fusion; advice and JSON read it
     def ratings(self) -> dict[Instruction, TritonUse]:
-        """Return the rating of each Triton fusion.
+        """Return, for each Triton fusion, the bytes that it transfers compared with other tilings.
 
-        It is empty if the program's transfers are not modelled on a GPU.
+        The result is empty if the program's transfers are not modelled on a GPU.
         """
         if not self.model.is_judged:
             return {}
@@ -218,8 +218,8 @@ class Cost(Tabular):
     def advice(self, *, with_movement: bool = True) -> list[Advice]:
         """Return changes that are proved to save bytes, largest share first; see `Advice`.
 
-        Savings of bytes moved come before savings of memory. If only some kernels of the program
-        are covered, only their tiles are judged.
+        Savings of bytes moved come before savings of memory. If this cost covers only some kernels
+        of the program, the only advice is about tile sizes of Triton fusions.
 
         Args:
             with_movement: Also search for data movement that cancels. This takes the longest.
@@ -408,7 +408,10 @@ class Cost(Tabular):
 
     @property
     def findings(self) -> list[str]:
-        """Return the differences between the dump folder and the model, kernel by kernel."""
+        """Return differences between the dump folder's statements on a kernel and the model.
+
+        Each text begins with the name of the kernel's instruction.
+        """
         return [
             f"`{kernel.instruction.name}`: {finding}"
             for kernel in self.kernels
@@ -460,7 +463,7 @@ class Cost(Tabular):
         return display.plot_roofline(self.model, self.groups(), ax)
 
     def to_html(self) -> str:
-        """Return one HTML file with the table and the figures; it loads no other file."""
+        """Return one HTML file with the table of kernels and the totals; it loads no other file."""
         return page(self.program.module.name, self._repr_html_())
 
     def _shown_table(self) -> Table:
@@ -495,15 +498,19 @@ COLUMNS: Final[Columns] = {
 
 
 def _equal(kernel: KernelCost) -> Hashable:
-    """Return the key by which equal kernels share a group: the maker, and the bytes of one run."""
+    """Return the key by which equal kernels share a group.
+
+    It has the maker (XLA's emitter, Triton or a library), and the bytes read and written in one
+    run.
+    """
     return kernel.maker, kernel.footprint.bytes
 
 
 def _equal_access(access: AccessCost) -> Hashable:
     """Return the key by which equal accesses share a group.
 
-    It has the key of their kernels, the role of the array, the unused bytes of one run and their
-    cause.
+    It has the key of the access's kernel, whether the array is an output, the unused bytes of one
+    run and their cause.
     """
     array = access.array
     each = access.wasted // access.runs if access.runs else 0

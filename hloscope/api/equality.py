@@ -47,7 +47,7 @@ Comparable: TypeAlias = IndexingMap | InstructionView | ComputationView | Progra
 
 
 def _comparable(given: Comparable | Readable) -> Comparable:
-    """Return a map or view unchanged; read any other argument as a program."""
+    """Return a map, instruction or computation unchanged; read any other argument as a program."""
     if isinstance(given, IndexingMap | InstructionView | ComputationView):
         return given
     return Program.of(given)
@@ -178,6 +178,11 @@ def _computation(a: Program | ComputationView) -> Computation:
 def _compared(
     a: Program | ComputationView, b: Program | ComputationView, seconds: float
 ) -> Iterator[Compared]:
+    """Compare the accesses of two programs or computations, output by output.
+
+    If types of parameters or outputs differ, only these differences are yielded. `seconds` is the
+    maximum processor time.
+    """
     one, other = _computation(a), _computation(b)
     wrong = [*_operand_types(one.parameters, other.parameters, "parameter")]
     wrong += _types("output", one.root.type, other.root.type)
@@ -190,7 +195,13 @@ def _compared(
 def _operand_types(
     a: Sequence[Instruction], b: Sequence[Instruction], what: str
 ) -> Iterator[Compared]:
-    """Yield a refutation for each difference between the types of parameters or operands."""
+    """Yield a refutation for each difference between the types of parameters or operands.
+
+    Args:
+        a: The parameters or operands of the first program.
+        b: Those of the second program.
+        what: `parameter` or `operand`, for the message.
+    """
     if len(a) != len(b):
         yield _different(f"{what}s", f"{len(a)} {what}s, and {len(b)}")
         return
@@ -199,9 +210,9 @@ def _operand_types(
 
 
 def _types(what: str, a: Type, b: Type) -> Iterator[Compared]:
-    """Yield a refutation for each difference between two types, ignoring layouts.
+    """Yield a refutation for each difference between the types `a` and `b`, ignoring layouts.
 
-    `what` names the value in the result.
+    `what` names the value in the message.
     """
     ours, theirs = leaf_types(a), leaf_types(b)
     if len(ours) != len(theirs):
@@ -272,7 +283,11 @@ def _answers(
 ) -> Iterator[Compared]:
     """Compare two indexing results: each output with each operand.
 
-    `order[k]` is the operand of `b` that belongs to operand `k` of `a`; by default `k`.
+    Args:
+        a: The first result.
+        b: The second result.
+        headers: The module attributes of both programs, which decide the devices of collectives.
+        order: `order[k]` is the operand of `b` that belongs to operand `k` of `a`; by default `k`.
     """
     sides = [
         tuple(x.answer.instruction.calls)
@@ -373,7 +388,10 @@ def _different(what: str, reason: str) -> Compared:
 
 
 def verdict_of(found: list[Compared]) -> Verdict:
-    """Return refuted if a part is refuted, else undecided if a part is undecided, else proved."""
+    """Return the verdict on the whole of what was compared part by part.
+
+    It is refuted if a part is refuted, else undecided if a part is undecided, else proved.
+    """
     verdicts = {c.proof.verdict for c in found}
     for verdict in (Verdict.REFUTED, Verdict.UNDECIDED):
         if verdict in verdicts:
@@ -478,9 +496,10 @@ class Tally:
     """Number of proofs by outcome, with a message for each refuted map."""
 
     def __init__(self, evidence_dir: str | None = None) -> None:
-        """Set the folder for counterexamples.
+        """Start with no proofs.
 
-        Each is written as a program with its inputs; without a folder none is written.
+        `evidence_dir` is the folder for counterexamples. Each is written as a program with its
+        inputs; with `None` no counterexample is written.
         """
         self._folder = evidence_dir
         self._runs: Counter[str] = Counter()

@@ -210,9 +210,13 @@ def _indices(type_: Type) -> list[tuple[int, ...]]:
 
 
 def _slices(dumped: DumpedModule, given: list[_KernelTensor]) -> list[tuple[int, int] | None]:
-    """Return allocation number and byte offset of each array.
+    """Return allocation number and byte offset of each array of a kernel.
 
     `None` stands for an array that the folder's buffer assignment lacks.
+
+    Args:
+        dumped: The module of the dump folder.
+        given: The arrays of operands and outputs.
     """
     slices = {} if dumped.buffers is None else dumped.buffers.slices
     several = sum(leaf.role == "output" for leaf in given) > 1
@@ -227,7 +231,10 @@ def _slices(dumped: DumpedModule, given: list[_KernelTensor]) -> list[tuple[int,
 def _inputs(given: list[_KernelTensor], inputs: Sequence[Array] | None, seed: int) -> list[Array]:
     """Return the arrays of the operands, with their logical shape.
 
-    They are `inputs`, or random arrays drawn with `seed` if `inputs` is `None`.
+    Args:
+        given: The arrays of operands and outputs, with their types.
+        inputs: Values of the operands; `None` for random values.
+        seed: Seed of the random values.
     """
     operands = [leaf for leaf in given if leaf.role == "operand"]
     for leaf in given:
@@ -255,7 +262,8 @@ def _inputs(given: list[_KernelTensor], inputs: Sequence[Array] | None, seed: in
 def _sorted(instruction: Instruction) -> dict[int, int]:
     """Return, for each output of a sort, the number of the operand that it starts as a copy of.
 
-    XLA copies the operands into the outputs, which its kernel then sorts in place.
+    XLA copies the operands into the outputs, which its kernel then sorts in place. The result is
+    empty if the instruction (or the root of its fusion) is no sort.
     """
     root = instruction.calls[0].root if instruction.calls else instruction
     if not isinstance(root.op, Sort):
@@ -309,10 +317,10 @@ def _arguments(
 
 
 def _names(given: list[_KernelTensor], places: list[int]) -> dict[tuple[int, str], str]:
-    """Return the name of each memory array for reads, and for writes.
+    """Return names of memory arrays, by the array's number and `read`, `written` or `atomic`.
 
-    Operands come before outputs in `given`. Reads count for the first array at a place, writes for
-    the last.
+    Arrays of the kernel can share a memory array. Its reads have the name of the first of them, its
+    other accesses that of the last. Operands come before outputs.
 
     Args:
         given: The arrays of operands and outputs.
@@ -328,6 +336,14 @@ def _names(given: list[_KernelTensor], places: list[int]) -> dict[tuple[int, str
 def _arrays(
     given: list[_KernelTensor], places: list[int], run: PtxRun, model: Coalescing | None
 ) -> tuple[KernelArray, ...]:
+    """Return the arrays of an executed kernel, with their accesses and the model's figures.
+
+    Args:
+        given: The arrays of operands and outputs.
+        places: Number of the memory array of each.
+        run: The execution.
+        model: The model's coalescing of the kernel; `None` without a model.
+    """
     found = []
     for leaf, place in zip(given, places, strict=True):
         accesses = {a.kind: a for a in run.arrays if a.array == leaf.name}
@@ -350,6 +366,12 @@ def _compared(
     """Compare the arrays that a kernel wrote with those that the interpreter computes; return text.
 
     The text states the result, or why nothing was compared.
+
+    Args:
+        instruction: The kernel.
+        given: The arrays of operands and outputs.
+        values: Values of the operands.
+        found: Bytes of each array of `given` after the execution.
     """
     if len(instruction.calls) != 1 or not isinstance(instruction.op, Fusion):
         return f"not compared: `{instruction.name}` is not a fusion"

@@ -286,7 +286,7 @@ class _PageBuilder:
         return True
 
     def _reads(self, ins: Instruction) -> Iterator[tuple[int, list[int]]]:
-        """Yield the number of each output, and the numbers of the rows of the page with its maps.
+        """Yield each output's number, with the numbers of the page's rows that have its maps.
 
         The maps lead to the operands, then to captured values.
         """
@@ -304,7 +304,7 @@ class _PageBuilder:
             yield output, [row for _, _, row in sorted(found)]
 
     def _reaches(self, ins: Instruction) -> tuple[list[tuple[int, int, list[int]]], str]:
-        """Return the maps from operands to outputs, and a note on omissions.
+        """Return the maps from operands to outputs, and a note on omissions (empty without any).
 
         An entry has the number of the operand, the number of its tensor, and the numbers of the
         rows of the page that have the maps.
@@ -435,7 +435,10 @@ class _PageBuilder:
                 self.kernels.add("footprint", self.numbering.numbers[ins], known[key][1])
 
     def cancellations(self) -> None:
-        """Add to the page each chain of data movement, at every instruction of the chain."""
+        """Add to the page each chain of data movement, at every instruction of the chain.
+
+        The data of a chain are its bytes moved and saved, its steps and its sources.
+        """
         known: dict[Any, int] = {}
         sources: dict[movement.Chain, list[str]] = {}
         by_pattern: dict[object, tuple[int, tuple[int | None, ...]]] = {}

@@ -104,9 +104,12 @@ def read_file(path: str | PathLike[str]) -> bytes:
 
 
 def _artifact(stream: BinaryIO, name: str) -> bytes:
-    """Return the bytes of a file of MLIR bytecode.
+    """Return the bytes of a file of MLIR bytecode; `name` is its name in messages.
 
     They are read in one call, because joining blocks would need twice the memory.
+
+    Raises:
+        InputError: The file is larger than `MOST_ARTIFACT` bytes.
     """
     size = stream.seek(0, SEEK_END)
     if size > MOST_ARTIFACT:
@@ -142,6 +145,16 @@ def _blocks(first: bytes, stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _joined(blocks: Iterator[bytes], name: str, how: str) -> bytes:
+    """Return blocks of bytes, joined.
+
+    Args:
+        blocks: The blocks.
+        name: Name of the file in messages.
+        how: Word in the message before "text", such as `decompressed `; may be empty.
+
+    Raises:
+        InputError: They have more than `MOST_INPUT` bytes.
+    """
     parts, total = [], 0
     for block in blocks:
         total += len(block)
@@ -152,7 +165,12 @@ def _joined(blocks: Iterator[bytes], name: str, how: str) -> bytes:
 
 
 def _gunzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Yield the decompressed content of consecutive gzip members."""
+    """Yield the decompressed content of consecutive gzip members.
+
+    Args:
+        blocks: The compressed bytes, in blocks of any size.
+        name: Name of the file in messages.
+    """
     return _decompressed(blocks, name, lambda: zlib.decompressobj(31), zlib.error, "gzip")
 
 
@@ -163,6 +181,15 @@ def _decompressed(
     error: type[Exception],
     kind: str,
 ) -> Iterator[bytes]:
+    """Yield the decompressed content of consecutive members of a compressed file.
+
+    Args:
+        blocks: The compressed bytes, in blocks of any size.
+        name: Name of the file in messages.
+        start: Returns the decompressor of one member.
+        error: The exception that decompressors raise for damaged bytes.
+        kind: Name of the format in messages.
+    """
     member = start()
     waiting = b""
     for block in blocks:
@@ -187,7 +214,15 @@ def _decompressed(
 
 
 def _unzstd(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Yield the decompressed content of zstd frames; needs the package `zstandard`."""
+    """Yield the decompressed content of zstd frames.
+
+    Args:
+        blocks: The compressed bytes, in blocks of any size.
+        name: Name of the file in messages.
+
+    Raises:
+        InputError: The package `zstandard` is not installed.
+    """
     try:
         begin = zstandard.ZstdDecompressor
     except ImportError:
@@ -265,13 +300,12 @@ def programs_at(path: str) -> Iterator[str]:
 
 
 def _at_url(url: str) -> list[str]:
-    """Return the URLs of the programs at a URL.
+    """Return the URLs of the programs at a URL, which may be a directory or a pattern.
 
-    For a chained URL such as `zip:
+    For a chained URL, such as a pattern inside a zip file, the results are chained too.
 
-    a/*.hlo::file:
-
-    /x.zip` the results are chained too.
+    Raises:
+        InputError: The URL cannot be read, or no program is there.
     """
     first, chained, rest = url.partition(_CHAIN)
     if chained and _URL not in first:  # a prefix such as a cache, which has no path itself

@@ -180,7 +180,7 @@ class Indexing(Tabular):
 
     @explains_invalid_program
     def to_elements(self, at: Sequence[int]) -> str:
-        """Return text with the related elements of one element: boxes and their number.
+        """Return text with the related elements of element `at`: boxes and their number.
 
         Related elements are those that the element reads; for `indexing_from`, those that depend on
         it.
@@ -202,7 +202,10 @@ class Indexing(Tabular):
         return display.to_elements(self.answer, tuple(at))
 
     def elements_json(self, at: Sequence[int]) -> dict[str, Any]:
-        """Return the related elements of one element, as an object of schema `hloscope.elements/1`.
+        """Return the related elements of element `at` as JSON of schema `hloscope.elements/1`.
+
+        Related elements are those that the element reads; for `indexing_from`, those that depend on
+        it.
 
         Raises:
             ValueError: The tensor has no element `at`.
@@ -212,6 +215,8 @@ class Indexing(Tabular):
     @explains_invalid_program
     def to_html(self, at: Sequence[int] | None = None) -> str:
         """Return one HTML file with the picture and a table of the maps; it loads no other file.
+
+        `at` is the index of the element in the picture; the default is in the middle.
 
         Raises:
             ValueError: The tensor has no element `at`.
@@ -314,7 +319,9 @@ class _Proving:
     def _proved(
         self, outputs: Sequence[OutputAnswer], asked: Sequence[_TensorsToProve]
     ) -> Iterator[OutputAnswer]:
-        """Yield the outputs, with the proofs of tensors and the common check of all other tensors.
+        """Yield the outputs with the proofs of their tensors.
+
+        Tensors that are not proved one by one get one check that covers them all.
 
         Args:
             outputs: The outputs.

@@ -103,7 +103,10 @@ class Measured(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        """Return notes: time that is not joined, by event name, and the limits of the profile."""
+        """Return notes on a profile: events that match no instruction, and limits of the profile.
+
+        A note states the event's name, time, number of events, and the reason.
+        """
         others = self.joined.not_joined
         lines = [
             f"not joined: {row.name}: {time_text(row.time)} in {row.count:,} events ({row.reason})"
@@ -173,7 +176,11 @@ COLUMNS: Final[Columns] = {
 
 
 def _equal(row: MeasuredCost) -> Hashable:
-    """Return the key by which equal kernels share a group: the maker, and the bytes of one run."""
+    """Return the key by which equal kernels share a group.
+
+    It has the maker (XLA's emitter, Triton or a library), and the bytes read and written in one
+    run. An instruction without a modelled kernel is alone in its group.
+    """
     if row.kernel is None:
         return row.instruction
     return row.kernel.maker, row.kernel.footprint.bytes

@@ -351,14 +351,22 @@ class Footprint(Shown):
 def footprint_of(
     program: TrafficSource, ins: Instruction, device: str = DEFAULT
 ) -> FootprintAnswer:
-    """Return the footprint of one kernel on a device."""
+    """Return the bytes that one kernel must read and write at least.
+
+    `device` is the name of the GPU, which decides which updates are in place.
+    """
     return Footprints(program.analysis, gpu_of(device)).of_instruction(ins)
 
 
 def footprints_of(
     program: TrafficSource, places: Iterable[tuple[Computation, Instruction]], device: str = DEFAULT
 ) -> list[Footprint]:
-    """Return the footprints of kernels, given with their computations.
+    """Return the footprints of kernels, in the order of `places`.
+
+    Args:
+        program: The program.
+        places: The kernels, each with its computation.
+        device: Name of the GPU, which decides which updates are in place.
 
     Raises:
         VerifyError: A kernel is invalid.

@@ -103,7 +103,10 @@ class Finding(NamedTuple):
     to_do: str
 
     def to_json(self, numbers: Numbers) -> dict[str, Any]:
-        """Return the finding as JSON, with the number of its instruction, or -1."""
+        """Return the finding as JSON, with the number of its instruction, or -1.
+
+        `numbers` has the number of each instruction on the page.
+        """
         return {
             "k": -1 if self.instruction is None else numbers.get(self.instruction, -1),
             "severity": self.severity,
@@ -145,10 +148,15 @@ def cost_sheet(
 
 
 def _cost_table(found: costs.Cost, by: str, sort: str, numbers: Numbers) -> dict[str, Any]:
-    """Return the rows of `Cost.table` as JSON.
+    """Return the table of a program's costs as JSON, with at most `MOST_ROWS` groups.
 
-    Each row has its share, the number of an instruction and a short name. `by` and `sort` are as
-    in `Cost.groups`.
+    Each row also has its share, the number of an instruction and a short name.
+
+    Args:
+        found: The costs.
+        by: The grouping, as in `Cost.groups`.
+        sort: The amount to sort by, as in `Cost.groups`.
+        numbers: Number of each instruction on the page.
     """
     groups = found.groups(by, sort=sort)
     grouping = display.Grouping(by, found.program.module)
@@ -162,9 +170,14 @@ def _cost_table(found: costs.Cost, by: str, sort: str, numbers: Numbers) -> dict
 def _table(
     groups: Sequence[cost.Group[Any]], table: display.Table, numbers: Numbers
 ) -> dict[str, Any]:
-    """Return a table as JSON; each row has its share and the number of its first instruction.
+    """Return a table as JSON, with the share and the first instruction's number of each row.
 
-    The number is -1 for rows of several groups.
+    Rows for several groups have the number -1 and no share.
+
+    Args:
+        groups: The groups, in the order of the rows.
+        table: Their rows of text, then rows for the rest and the sum.
+        numbers: Number of each instruction on the page.
     """
     total = sum([group.total for group in groups])
     shown = groups[:MOST_ROWS]
@@ -179,7 +192,12 @@ def _table(
 
 
 def _findings(program: Program, found: costs.Cost) -> Iterator[Finding]:
-    """Yield the findings of rules, and the advice about costs, unsorted."""
+    """Yield the findings of the rules in `RULES`, then the advice about costs.
+
+    Args:
+        program: The program.
+        found: Its costs.
+    """
     settings = [checks.setting_of(rule, {}) for rule in RULES]
     report = checks.check_program(program.module, program.file, settings, found.model)
     by_name = {(c.name, ins.name): ins for c in program.module for ins in c}

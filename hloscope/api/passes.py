@@ -145,8 +145,8 @@ class Passed(NamedTuple):
 def run_passes(source: Source, line: passes.CommandLine) -> Iterator[Passed]:
     """Yield each program of a text after the passes of a command line.
 
-    With `verify_diagnostics`, comments state the expected diagnostics; the returned ones are those
-    unexpected or missing.
+    If the command line asks to verify diagnostics, comments of the text state the expected ones.
+    The result then has only those that are unexpected or missing.
 
     >>> text = "func.func @f(%a: tensor<?xf32>) { return }"
     >>> line = passes.parse_command_line("--stablehlo-refine-arguments=types=tensor<4xf32>")

@@ -388,7 +388,7 @@ class Program(Shown):
         max_bytes: int = MAX_BYTES,
         custom_calls: Mapping[str, Callable[..., Any]] | None = None,
     ) -> Any:
-        """Run the program on these arguments; see `hloscope.evaluate`."""
+        """Run the program on these arguments; `hloscope.evaluate` describes them and the result."""
         return interpreter.call(
             self.module,
             arguments,

@@ -35,7 +35,7 @@ from hloscope.memory import Coalescing as Answer, Memory
 from hloscope.support.devices import DEFAULT, gpu_of
 
 INVALID: Final = "invalid"
-"""Value of `Refused.maker` for an invalid kernel."""
+"""Value of `Refused.maker` for an invalid kernel, in place of the name of an emitter."""
 
 
 class Refused(Struct, frozen=True):
@@ -44,7 +44,8 @@ class Refused(Struct, frozen=True):
     Attributes:
         name: Name of the fusion or instruction.
         reason: Why there is no result.
-        maker: The maker of the kernel, as `hloscope.memory.kind_of` names it.
+        maker: What made the kernel's code, by `hloscope.memory.kind_of`: XLA's emitters, Triton or
+            a library.
     """
 
     name: str
@@ -62,7 +63,13 @@ class ProgramCoalescing(Shown):
     """
 
     def __init__(self, program: TrafficSource, cost: Cost, refused: Iterable[Refused] = ()) -> None:
-        """Store the costs of a program's kernels, and the kernels that are invalid."""
+        """Store the costs of a program's kernels; kernels without a thread map go to `refused`.
+
+        Args:
+            program: The program.
+            cost: The costs of its valid kernels.
+            refused: The invalid kernels, which `cost` lacks.
+        """
         self._program: Final = program
         self.cost: Final = cost
         self._known: Final = [
@@ -100,7 +107,7 @@ class ProgramCoalescing(Shown):
 
     @property
     def refused_by_maker(self) -> dict[str, int]:
-        """Return the number of kernels without a result for each maker, largest first."""
+        """Return the number of kernels without a result by maker, largest number first."""
         return dict(Counter([one.maker for one in self.refused]).most_common())
 
     def worst(self, top: int | None = None) -> list[AccessCost]:

@@ -216,6 +216,14 @@ def ptx_arguments(
 
 
 def _value(name: str, text: str, seed: int, max_bytes: int) -> Array | int | float:
+    """Return the argument that a text states: an array from a file, a filled array, or a number.
+
+    Args:
+        name: Name of the argument, which also names an array in a `.npz` file.
+        text: The text after `=`.
+        seed: Seed of random arrays.
+        max_bytes: Maximum bytes of an array.
+    """
     if text.endswith((".npy", ".npz")):
         arrays = load(text, most_bytes=max_bytes)
         if len(arrays) != 1 and name not in arrays:
@@ -235,6 +243,18 @@ def _value(name: str, text: str, seed: int, max_bytes: int) -> Array | int | flo
 
 
 def _array(name: str, text: str, fill: float | None, seed: int, max_bytes: int) -> Array:
+    """Return an array of the type `text`.
+
+    Args:
+        name: Name of the argument, for errors.
+        text: The type.
+        fill: Value of all elements; `None` for random ones.
+        seed: Seed of the random elements.
+        max_bytes: Maximum bytes of the array.
+
+    Raises:
+        KernelError: The array is too large.
+    """
     type_ = parse_type(text)
     assert isinstance(type_, TensorType)  # an element type and sizes, as `_ARRAY` has them
     check_evaluable(type_)
@@ -266,6 +286,8 @@ def drawn(type_: TensorType, generator: np.random.Generator, below: int) -> Arra
 
 def save_outputs(path: str, run: PtxRun) -> None:
     """Write the arrays of an executed kernel to a `.npz` file, or its only array to a `.npy` file.
+
+    `path` is the file; the ending of its name decides which of the two is written.
 
     Raises:
         InputError: The file cannot be written, or a `.npy` file is to hold several arrays.
@@ -300,7 +322,7 @@ def to_memory(value: Array, type_: TensorType) -> Array:
 
 
 def from_memory(content: Array, type_: TensorType) -> Array:
-    """Return the array that is stored in the given bytes: the inverse of `to_memory`.
+    """Return the array of type `type_` that the given bytes hold: the inverse of `to_memory`.
 
     Raises:
         UnsupportedError: The layout has tiles, or elements have an unsupported size.
@@ -320,7 +342,7 @@ def from_memory(content: Array, type_: TensorType) -> Array:
 
 
 def _order(type_: TensorType) -> tuple[int, ...]:
-    """Return the dimensions, from the slowest to the fastest-varying one.
+    """Return the dimensions of an array, from the slowest to the fastest-varying one in memory.
 
     Raises:
         UnsupportedError: The layout has tiles, or elements have an unsupported size.

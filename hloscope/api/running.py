@@ -283,6 +283,14 @@ def run_program(
 def _evaluated(
     entry: Computation, arguments: Sequence[Sequence[Value]], world: World, options: RunOptions
 ) -> Sequence[tuple[Value, ...]]:
+    """Run a computation on every process; return the results of each process, in order.
+
+    Args:
+        entry: The computation.
+        arguments: The arguments of each process, or one list for all.
+        world: State and limits of the run.
+        options: The options, which have the number of processes.
+    """
     count = options.processes
     if count == 1:
         return [evaluate(entry, arguments[0], world)]
@@ -296,6 +304,14 @@ def _world(
     say: Callable[[str], None] = print,
     on_step: Callable[[int], None] | None = None,
 ) -> World:
+    """Return the state of a run, with the limits of the options.
+
+    Args:
+        module: The program.
+        options: The options.
+        say: Called with each text that the program prints.
+        on_step: Called now and then with the number of evaluated instructions.
+    """
     return World(
         functions=module.computations,
         attributes=module.extras,
@@ -424,7 +440,7 @@ def arguments_of(
 def recorded_in(path: str) -> list[Any]:
     """Return the arguments that a file records with its program, as an `HloSnapshot` does.
 
-    The list is empty for other files.
+    The list is empty for other files, and for standard input (`-`).
 
     Raises:
         ParseError: The file is damaged.
@@ -439,6 +455,11 @@ def recorded_in(path: str) -> list[Any]:
 
 
 def _random_arguments(types: Sequence[Type], seed: int, max_bytes: int) -> list[Value]:
+    """Return a random argument of each type; `max_bytes` limits each of them.
+
+    Raises:
+        EvaluationError: An argument is too large, or there is no memory for it.
+    """
     for i, type_ in enumerate(types):
         if byte_size(type_) > max_bytes:
             raise EvaluationError(f"argument {i} needs {byte_size(type_):,} bytes")
@@ -498,7 +519,10 @@ def _literals(text: str) -> list[Any]:
 def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> list[list[Value]]:
     """Return the arguments of each process, or one list for all, from files.
 
-    The files are one `.npz` for each process, or files of one array each.
+    Args:
+        paths: One `.npz` for each process, or one file for all of them, or files of one array each.
+        entry: The computation whose parameters the arrays are for.
+        processes: Number of processes.
     """
     types = entry.arguments
     names = [parameter.name for parameter in entry.body.parameters]

@@ -307,7 +307,13 @@ class _Pair(Struct, frozen=True, eq=False):
     ) -> Iterator[tuple[Array, Array]]:
         """Yield pairs of corresponding tensors that one device returned.
 
-        The tensors of an unpartitioned program are cut.
+        A tensor of an unpartitioned program is cut to the device's part. Padding at the end of a
+        shard is left out.
+
+        Args:
+            returned: For each side, the tensors that each process returned.
+            replica: Number of the device's replica.
+            partition: Number of the device's partition.
         """
         device = replica * self.partitions + partition
         if not self.divided:
@@ -326,6 +332,7 @@ class _Pair(Struct, frozen=True, eq=False):
 
 
 def _difference(a: Array, b: Array, compare: Any) -> Difference | None:
+    """Return the difference of two arrays: of their shapes, else what `compare` returns."""
     if a.shape != b.shape:
         return Difference(a.size, a.size, (), list(a.shape), list(b.shape), "the shape")
     found: Difference | None = compare(a, b)
@@ -336,6 +343,12 @@ def _paired(a: Side, b: Side, replicas: int, partitions: int) -> _Pair | str:
     """Return how two programs run on the same arguments.
 
     If their types do not permit it, return a text that states how the types differ.
+
+    Args:
+        a: The first program.
+        b: The second program.
+        replicas: Number of replicas.
+        partitions: Number of partitions of each replica.
 
     Raises:
         UnsupportedError: A sharding has an unsupported kind.
@@ -369,9 +382,14 @@ def _type_difference(arguments: list[list[Type]], results: list[list[Type]]) -> 
 
 
 def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut | None, ...]:
-    """Return `WHOLE` for each parameter that all partitions share, else `None`.
+    """Return, for each parameter, `WHOLE` if all partitions get the same value, else `None`.
 
-    Both programs run on the same processes; `count` is the number of parameters.
+    A value is the same if one of the programs states a sharding that does not cut it.
+
+    Args:
+        sides: The two programs, which run on the same processes.
+        count: Number of parameters.
+        partitions: Number of partitions of each replica.
     """
     found: list[Cut | None] = [None] * count
     if partitions == 1:
@@ -392,9 +410,14 @@ def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut
 def _cut(
     undivided: Side, other: Side, partitions: int
 ) -> tuple[tuple[Cut | None, ...], tuple[Cut, ...]] | None:
-    """Return the cuts that turn an unpartitioned program's types into those of `other`.
+    """Return the cuts that turn an unpartitioned program's types into those of a partitioned one.
 
     The first tuple is for arguments, the second for results. `None` if no cuts do.
+
+    Args:
+        undivided: The unpartitioned program.
+        other: The partitioned program.
+        partitions: Number of partitions.
     """
     entry, local = _entry(undivided), _entry(other)
     given, returned = cuts_of(_module(undivided), entry, partitions)

@@ -80,7 +80,7 @@ class Cancellation(Shown):
 
     @property
     def figures(self) -> Figures:
-        """Return the bytes of the chain.
+        """Return the bytes that the chain moves, and those that can be saved.
 
         Chains may share instructions, so all chains of the program are searched.
         """
@@ -194,7 +194,7 @@ class Movement:
 
     @cached_property  # each chain of the program looks itself up
     def by_sink(self) -> dict[Instruction, Figures]:
-        """Return the figures of each chain, by its last op."""
+        """Return the bytes of each chain, moved and saved, by the chain's last op."""
         return {found.value: found for found in self.savings.figures if found.chain is not None}
 
 
@@ -322,7 +322,7 @@ def _file(file: str) -> str:
 
 
 def _and_more(ordered: list[Change]) -> str:
-    """Return the name of the first instruction, and the number of all further ones, as text."""
+    """Return as text the name of the first changed instruction, and the number of all others."""
     name, others = ordered[0].instruction.name, len(ordered) - 1
     return f"{name} and {others:,} like it" if others else name
 
@@ -333,7 +333,7 @@ def _and_more(ordered: list[Change]) -> str:
 def movement_advice(program: AdviceSource, model: ProgramCost) -> list[Advice]:
     """Return advice on data movement that proved rewritings remove.
 
-    All of it can be applied together.
+    All of it can be applied together. `model` has the costs of the program's kernels.
     """
     module, whole = program.module, sum([kernel.bytes for kernel in model.kernels])
     figures = [found for found in movement_of(module).savings.figures if found.saved > 0]
@@ -374,6 +374,13 @@ class _RemovableMovement(NamedTuple):
 
 
 def _movement(places: list[_RemovableMovement], program: AdviceSource, whole: int) -> Advice:
+    """Return one piece of advice about data movement that a rewriting removes.
+
+    Args:
+        places: The movement in equal copies of one chain or kernel.
+        program: The program.
+        whole: Bytes that all kernels of the program move.
+    """
     first = max(places, key=lambda place: place.figures.saved)
     how, like = first.figures.how, first.figures.like
     kinds = {SAME: AdviceKind.DUPLICATE, ONCE: AdviceKind.DUPLICATE, BEFORE: AdviceKind.INVARIANT}

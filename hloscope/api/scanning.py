@@ -239,7 +239,15 @@ def _unread(
 
 
 def _facts_of(data: bytes, device: str, store: Store) -> dict[str, Any]:
-    """Return the rows of a file's content, without the file's name."""
+    """Return the rows of one file for the tables of modules and kernels, without the file's name.
+
+    An error about the program is stated in the row of the module, and there are no kernels.
+
+    Args:
+        data: Content of the file.
+        device: Name of the device that kernels are analysed for.
+        store: Cache of the results for kernels.
+    """
     try:
         module, kernels = Facts(read(data, name=_CALLED), device, store).rows()
         return {"module": {"status": "ok", "error": "", **module}, "kernels": kernels}
@@ -256,7 +264,7 @@ def _facts_of(data: bytes, device: str, store: Store) -> dict[str, Any]:
 # Once per worker: the first call takes 60 ms for imports, each further one 3 ms.
 @cache
 def _get_ready() -> None:
-    """Import every module that a file needs, before child processes are forked."""
+    """Import every Python module that the scan of a file needs, before processes are forked."""
     _facts_of(_SMALL.encode(), DEFAULT, Store(None))
 
 
@@ -390,7 +398,12 @@ class Facts:
             yield {**row, "times": runs[computation]}
 
     def _of_kernel(self, ins: Instruction, place: Place) -> dict[str, Any]:
-        """Return the columns that follow from a kernel's structure; cached ones are reused."""
+        """Return the columns that follow from a kernel's structure; equal kernels share them.
+
+        Args:
+            ins: The kernel.
+            place: The computation in which it runs.
+        """
         try:
             digest = self._digests.of_kernel(ins, place.computation)
         except TypeError:  # a part of it has no equality, so its answers are not shared
@@ -509,7 +522,10 @@ def _columns_or_error(
 
 
 def _nameless(value: object, form: str = "") -> str:
-    """Format a value for a message; names become `_`, since equal structures share messages."""
+    """Format a value for a message; names become `_`, since equal structures share messages.
+
+    `form` is the format specification.
+    """
     return "_" if isinstance(value, Label) else plain(value, form)
 
 

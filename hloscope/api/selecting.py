@@ -51,9 +51,12 @@ class Selection(Struct, frozen=True):
     def of(
         self, module: Module, computations: Iterable[Computation], *, fusions: bool = False
     ) -> Iterator[Place]:
-        """Yield the instructions of `computations` that satisfy all conditions.
+        """Yield the instructions that satisfy all conditions, each with its computation.
 
-        With `fusions`, only fusions are yielded.
+        Args:
+            module: The module of the computations.
+            computations: The computations to search.
+            fusions: Yield only fusions.
         """
         tests = list(self._tests(module))
         if fusions:
@@ -92,9 +95,13 @@ class Selection(Struct, frozen=True):
 
 
 def sort_key(by: str, module: Module) -> Key:
-    """Return a function that computes an instruction's sort key.
+    """Return a function that computes an instruction's sort key; its first argument is ignored.
 
-    Figures sort from large to small; `line` sorts upwards.
+    Bytes, flops and users sort from large to small, lines upwards.
+
+    Args:
+        by: An order of `SORTS`.
+        module: The module of the instructions.
     """
     match by:
         case "line":
@@ -128,7 +135,7 @@ def _bytes_of(module: Module) -> Callable[[Instruction], int]:
 
 
 def users_of(module: Module) -> dict[Instruction, int]:
-    """Return the number of instructions that read each value."""
+    """Return, for each value that is read, the number of instructions that read it."""
     count: dict[Instruction, int] = {}
     for computation in module:
         for ins in computation:

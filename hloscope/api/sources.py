@@ -179,7 +179,7 @@ def _is_text(source: str) -> bool:
 
 
 def _checked_unicode(text: str, name: str) -> str:
-    """Return the text unchanged, if it is valid Unicode.
+    """Return the text unchanged, if it is valid Unicode; `name` is its name in messages.
 
     Raises:
         InputError: The text has half of a surrogate pair, which no encoding can write.

@@ -160,6 +160,8 @@ class _Request:
 
 
 class _Sample(NamedTuple):
+    """The maps of all instructions after refinement at given sizes."""
+
     sizes: Sizes
     maps: dict[Key, Named]
 
@@ -186,7 +188,7 @@ def _samples(request: _Request, count: int, rng: random.Random) -> list[_Sample]
 
 
 class _Fit:
-    """Interpolates numbers by polynomials of degree two in the sizes."""
+    """Interpolates numbers by polynomials of degree two in the sizes called `names`."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.monomials: Final[list[Monomial]] = [

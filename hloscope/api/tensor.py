@@ -40,7 +40,10 @@ def _reflected(op: str) -> Callable[[Element, Any], Element]:
 
 
 def _compared(direction: str) -> Callable[[Element, Any], bool]:
-    """Return a method that compares this element with another element or number."""
+    """Return a method that compares this element with another element or number.
+
+    `direction` is the comparison direction of HLO, such as `LT`.
+    """
     return lambda self, other: self._is(direction, other)
 
 
@@ -72,6 +75,10 @@ class Element:
 
     def compute(self, op: str, *others: Any) -> Element:
         """Compute an element-wise op of this element and further operands: `x.compute("tanh")`.
+
+        Args:
+            op: Name of the op.
+            others: The further operands; numbers are converted to this element's type.
 
         Raises:
             ValueError: The op does not exist.
@@ -332,7 +339,10 @@ def _element_of(dtype: np.dtype[Any]) -> ElementType:
 # Cached: an addition of two elements takes 11 × as long without it.
 @lru_cache(maxsize=1024)
 def _function(op: str, types: tuple[ElementType, ...]) -> tuple[ElementType, Kernel]:
-    """Return the result type and the implementation of an element-wise op on scalars."""
+    """Return the result type and the implementation of an element-wise op on scalars.
+
+    `types` are the types of the operands.
+    """
     made = ELEMENTWISE[op]()
     operands = [Instruction(f"a{i}", TensorType(t, ()), Parameter(i)) for i, t in enumerate(types)]
     result = made.infer(tuple([o.type for o in operands]))

@@ -378,7 +378,7 @@ class TileCosts(Tabular):
             yield found | {"fits": fits}
 
     def best(self, top: int = TOP) -> list[Choice]:
-        """Return the `top` tilings that fit, fewest bytes moved first."""
+        """Return the `top` tilings that the device can run, fewest bytes moved first."""
         rows = [row for row in self.sweep.bytes_moved.argsort(kind="stable") if self._fits[row]]
         return [self[int(row)] for row in rows[:top]]
 

@@ -143,8 +143,9 @@ def _called(module: Module | None, call: Instruction) -> Called | None:
     """Return a function that computes the accesses of a call at given sizes.
 
     The function refines the callee at those sizes and analyses it by rules for known sizes. The
-    maps to check come from rules in terms of named sizes, so the two are independent. `None` if the
-    instruction is not a StableHLO call.
+    maps to check come from rules in terms of named sizes, so the two are independent.
+
+    `None` if `module`, the program, is not a StableHLO syntax tree or lacks the callee.
     """
     function = call.calls[0].name if call.calls else ""
     if module is None or not module.has_tree:
@@ -212,6 +213,15 @@ def _proved(sampling: _Sampling, output: OutputAnswer) -> OutputAnswer:
 def _compared(
     sampling: _Sampling, output: OutputAnswer, asked_from: tuple[int, int] | None
 ) -> SizeComparison | str:
+    """Compare one output's maps with the instruction at some sizes.
+
+    Return the comparison, or text that states why there is none.
+
+    Args:
+        sampling: The result to check, with the analysis and the seed.
+        output: The output.
+        asked_from: Operand and tensor from which the maps lead; `None` for maps from the output.
+    """
     answer, analysis, called, seed = sampling
     assert answer.inside is not None
     ins = answer.instruction

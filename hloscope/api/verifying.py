@@ -103,6 +103,12 @@ def check_expected(
     Errors of StableHLO are those that MLIR's tools report: the first one of a text that cannot be
     parsed, else the first one in each function.
 
+    Args:
+        program: The text, or a source that `read` takes.
+        name: Name of the text in messages; by default the path of a file.
+        split: Does the text have several programs, separated by `// -----`?
+        allow_unregistered: Accept StableHLO programs with ops of unknown dialects.
+
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
 
@@ -134,7 +140,11 @@ def _verify_hlo_text(text: str, name: str, notes: list[Diagnostic]) -> list[Diag
 
 
 def _pieces(source: Source, split: bool) -> Iterator[tuple[int, str]]:
-    """Yield (character offset, text) of each program of a source; empty ones are skipped."""
+    """Yield (character offset, text) of each program of a source.
+
+    With `split`, programs are separated by `// -----` and empty ones are skipped. Otherwise the
+    text is one program.
+    """
     if not split:
         yield 0, source.text
         return

@@ -500,7 +500,13 @@ upper bounds [6, 8]
         return self.program.analysis.output_to_input(self.ir, output)
 
     def _reached_of(self, operand: int, leaf: int, outputs: range) -> Mapping[int, Accesses]:
-        """Return the accesses from one tensor of an operand or captured value to the outputs."""
+        """Return, by output, the accesses from one tensor of an operand or captured value to it.
+
+        Args:
+            operand: Number of the operand; captured values follow the operands.
+            leaf: Number of the tensor in it.
+            outputs: Numbers of the outputs.
+        """
         if self.has_unknown_sizes:
             where = self._computation
             return sizes.reached_in_sizes(self.program, where, self.ir, operand, leaf, outputs)
@@ -542,6 +548,13 @@ upper bounds [6, 8]
         return OperandAnswer(number, source.name, source.type, tuple(accesses))
 
     def _answer(self, direction: Direction, outputs: list[OutputAnswer], order: Order) -> Indexing:
+        """Return a result about this instruction.
+
+        Args:
+            direction: Do the maps lead from outputs to inputs, or from inputs to outputs?
+            outputs: The results for each output.
+            order: Kind of the indices in the maps.
+        """
         in_sizes = self.has_unknown_sizes
         answer = Answer(
             self.ir,
@@ -557,7 +570,10 @@ upper bounds [6, 8]
         return Indexing(answer, self.program.file, self.program.module, symbolic)
 
     def empty_answer(self, direction: Direction) -> Answer:
-        """Return an `Answer` for this instruction without outputs; all other fields are set."""
+        """Return an `Answer` for this instruction without outputs; all other fields are set.
+
+        `direction` states whether maps lead from outputs to inputs or from inputs to outputs.
+        """
         return self._answer(direction, [], "logical").answer
 
     def _outputs(self, number: int | None) -> range:

@@ -57,6 +57,15 @@ from hloscope.stablehlo import Function
 def _utilisation(
     subject: Subject, min_share: float, min_wasted: int, device: str, as_if: str
 ) -> Iterator[Finding]:
+    """Yield a finding for each access of a kernel that uses too few of the bytes that it transfers.
+
+    Args:
+        subject: The program.
+        min_share: Least share of needed sectors that is allowed.
+        min_wasted: Unused bytes below which an access is ignored.
+        device: Name of the GPU.
+        as_if: Name of a GPU whose threads are assumed for any program; empty for none.
+    """
     cost = subject.cost(as_if or device, transfers=True if as_if else None)
     if not cost.is_judged and cost.target.is_compiled:
         evidence = f"{NOT_JUDGED} ({cost.target.kind}: {cost.target.evidence})"
@@ -137,6 +146,13 @@ _NO_KERNEL: Final[tuple[type[Op], ...]] = (
 
 
 def _fused(subject: Subject, op_name: str, opcode: str) -> Iterator[Finding]:
+    """Yield a finding for each instruction that should be in a fusion and is not.
+
+    Args:
+        subject: The program.
+        op_name: Pattern of the framework's path of the op; without `*`, a part of it.
+        opcode: Pattern of the opcode.
+    """
     wanted = glob(op_name if "*" in op_name else f"*{op_name}*")
     kind = glob(opcode)
     for computation, ins in subject.places():
@@ -170,7 +186,10 @@ _FOLLOWED: Final = ("bitcast", "reshape", "convert")
 def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Iterator[Finding]:
     """Yield a finding for each copy or transpose that writes more than `max_bytes` in one run.
 
-    `opcodes` are the opcodes to report.
+    Args:
+        subject: The program.
+        max_bytes: The limit.
+        opcodes: Opcodes that are reported, as HLO spells them.
     """
     for computation, ins in subject.places():
         for moved in _written(ins):
@@ -251,7 +270,7 @@ def _times(count: int | None) -> str:
 
 
 def _computed(trip: TripCount) -> str:
-    """Return a text with a loop's trip count by the program, if its annotation is wrong."""
+    """Return words on how often a loop runs by the program, for a wrong annotation."""
     if trip.count is not None:
         return f"runs {_times(trip.count)}"
     if trip.high is not None:
@@ -262,7 +281,7 @@ def _computed(trip: TripCount) -> str:
 
 
 def _distance(trip: TripCount) -> int:
-    """Return how far the annotated trip count is from the nearest possible one, at least 1."""
+    """Return how far a loop's annotated trip count is from the nearest possible one, at least 1."""
     annotated = trip.annotated or 0
     beyond = 0 if trip.high is None else annotated - trip.high
     return max(trip.low - annotated, beyond, 1)
@@ -342,7 +361,11 @@ def _donation(subject: Subject, min_bytes: int) -> Iterator[Finding]:
 
 
 def _donated(subject: Subject) -> set[tuple[int, ShapeIndex]]:
-    """Return the donated buffers that no result takes: parameter number and shape index in it."""
+    """Return the donated buffers that no result takes: parameter number and shape index in it.
+
+    `subject` is the program; its module header or the attributes of its entry's arguments state the
+    donations.
+    """
     extras = subject.module.extras
     found = _buffers(extras, BUFFER_DONOR) - _buffers(extras, INPUT_OUTPUT_ALIAS)
     function = subject.module.entry

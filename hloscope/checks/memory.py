@@ -139,7 +139,13 @@ def _share(
 ) -> Iterator[Finding]:
     """Yield a finding if `count` bytes are more than the share `most` of the peak.
 
-    `rows` are the buffers at the peak; `what` is the subject of the message.
+    Args:
+        subject: The program.
+        memory: Its memory.
+        rows: The buffers at the peak.
+        count: Bytes of the buffers that the rule is about.
+        most: Maximum share, from 0 to 1.
+        what: These buffers as the subject of the message.
     """
     whole = sum([row.buffer.bytes for row in rows])
     if count > most * whole:
@@ -239,6 +245,13 @@ def _padding(subject: Subject, min_wasted: int, top: int) -> Iterator[Finding]:
 
 
 def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Instruction]]) -> str:
+    """Return the text of a finding about arrays with padding.
+
+    Args:
+        type: Type of the arrays.
+        found: Bytes of one array, with and without padding.
+        places: The instructions that produce such arrays, with their computations.
+    """
     says = f"{print_type(type)} takes {size_text(found.padded)} for {size_text(found.unpadded)}"
     says += f" ({found.ratio:.4g}x)"
     if causes := padding_causes(type):
@@ -256,9 +269,13 @@ def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Ins
 
 
 def _severity(wasted: int, total: int) -> str:
-    """Return the severity of padding by its share of all array bytes.
+    """Return the severity of padding by its share of the bytes of all arrays.
 
     It is `error` from 10 % on, `warning` from 1 % on, else `note`.
+
+    Args:
+        wasted: Bytes of padding.
+        total: Bytes of all arrays, with padding.
     """
     if 10 * wasted >= total:
         return "error"
@@ -325,6 +342,15 @@ def collectives_of(subject: Subject) -> Iterator[CollectiveUse]:
 def _collectives(
     subject: Subject, max_bytes: int, max_total_bytes: int, unnamed: str, others: Mapping[str, Any]
 ) -> Iterator[Finding]:
+    """Yield findings about the number and the sizes of collectives.
+
+    Args:
+        subject: The program.
+        max_bytes: Maximum bytes of one collective.
+        max_total_bytes: Maximum bytes of all collectives.
+        unnamed: `refused` if kinds that `others` lacks are not allowed.
+        others: Required number of collectives, by opcode.
+    """
     uses = defaultdict[str, list[CollectiveUse]](list)
     for use in collectives_of(subject):
         uses[use.kind].append(use)
@@ -349,7 +375,11 @@ def _counted(
 ) -> Iterator[Finding]:
     """Yield a finding for each collective beyond the wanted number, or one if there are too few.
 
-    `collectives` are the collectives of this kind.
+    Args:
+        subject: The program.
+        kind: Opcode of the collectives.
+        collectives: All collectives of this kind, in program order.
+        wanted: The number that is required.
     """
     for k, use in enumerate(collectives[wanted:], wanted + 1):
         limit = "none" if wanted == 0 else f"{wanted}"

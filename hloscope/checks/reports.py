@@ -23,7 +23,7 @@ _COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def report_text(report: Report, top: int = TOP) -> str:
-    """Return a line for each of the first `top` groups of findings, then a summary."""
+    """Return a report as text: a line for each of the first `top` groups of findings; a summary."""
     lines = [*map(_line, _headlines(report)[:top]), *_rest(report, top)]
     return "\n".join([*lines, summary(report)])
 
@@ -57,7 +57,7 @@ def _line(finding: Finding) -> str:
 
 
 def summary(report: Report) -> str:
-    """Return the number of findings by rule, as text."""
+    """Return the number of programs, of rules, and of findings by rule, as one line of text."""
     counts = {rule: 0 for rule in report.rules}
     for finding in report.findings:
         counts[finding.rule] = counts.get(finding.rule, 0) + 1
@@ -71,7 +71,7 @@ def summary(report: Report) -> str:
 
 
 def markdown_text(report: Report, top: int = TOP) -> str:
-    """Return a Markdown table for the summary of a CI job, with at most `top` findings."""
+    """Return a report as a Markdown table, for the summary of a CI job; at most `top` findings."""
     lines = [f"**hloscope check**: {_cell(summary(report))}"]
     if report.findings:
         lines += ["", "| rule | where | what | from |", "|---|---|---|---|"]
@@ -100,7 +100,7 @@ def _cell(text: str) -> str:
 
 
 def github_text(report: Report, top: int = TOP) -> str:
-    """Return annotations for GitHub, at most `top`.
+    """Return a report as annotations for GitHub, at most `top`.
 
     They are at the source line if it is known, else at the program's line.
     """

@@ -151,7 +151,11 @@ class FindingGroup(Struct, frozen=True):
 
     @property
     def headline(self) -> Finding:
-        """Return the first member, with a message about all: their number, runs, sum and share."""
+        """Return the first member of the group, with a message and values for all members.
+
+        The message states the number of members, how often their instructions run, and the sum of
+        their values with its share of the step.
+        """
         first = self.members[0]
         message, more = first.message, len(self.members) - 1
         if more:
@@ -464,7 +468,13 @@ class Subject:
     """
 
     def __init__(self, module: Module, file: str, known_cost: ProgramCost | None = None) -> None:
-        """Store the program, and the cost of all its kernels if the caller knows it."""
+        """Store a program.
+
+        Args:
+            module: The program.
+            file: Name of the program in findings.
+            known_cost: Cost of all its kernels; `None` to compute it at the first use.
+        """
         self.module: Final = module
         self.file: Final = file
         self._known_cost: Final = known_cost
@@ -523,10 +533,10 @@ class Subject:
         return callers
 
     def sources(self, computation: Computation, ins: Instruction) -> Iterator[Instruction]:
-        """Yield the values that a value comes from.
+        """Yield the values that the value of `ins` comes from.
 
-        They are the operands, the results of called computations, and for a parameter the arguments
-        of its callers.
+        They are its operands, the results of called computations, and for a parameter of
+        `computation` the arguments of the callers.
         """
         yield from ins.operands
         for callee in ins.calls:

@@ -82,11 +82,15 @@ class Setting(Struct, frozen=True):
 def setting_of(name: str, given: Mapping[str, Any]) -> Setting:
     """Return the setting of a rule from the values of a file or of the command line.
 
-    >>> setting_of("copies", {"max-bytes": "1 KiB"}).values["max_bytes"]
-    1024
+    Args:
+        name: Name of the rule.
+        given: Values by the names of parameters, and of `severity`, `files` and `min-step-share`.
 
     Raises:
         InputError: The rule or a parameter does not exist, or a value does not fit.
+
+    >>> setting_of("copies", {"max-bytes": "1 KiB"}).values["max_bytes"]
+    1024
     """
     rule = RULES.get(name)
     if rule is None:
@@ -108,9 +112,9 @@ def setting_of(name: str, given: Mapping[str, Any]) -> Setting:
 
 
 def _default_share(rule: Rule, given: Mapping[str, Any]) -> float:
-    """Return the default of `min-step-share`.
+    """Return the default of `min-step-share` for a rule.
 
-    It is 0 for rules without shares, and if a limit in bytes is given.
+    It is 0 for rules without shares, and if the parameters `given` have a limit in bytes.
     """
     named = {name.replace("_", "-") for name in given}
     is_limited = bool(named & {"max-bytes", "min-wasted"})
@@ -118,7 +122,7 @@ def _default_share(rule: Rule, given: Mapping[str, Any]) -> float:
 
 
 def settings_of(text: str, name: str = FILE) -> list[Setting]:
-    """Return the settings in a TOML text.
+    """Return the settings in a TOML text, in the order of the text.
 
     `name` is the file's name in messages.
 
@@ -207,6 +211,7 @@ def _severity_of(group: FindingGroup) -> str:
 
 
 def _milder(a: str, b: str) -> str:
+    """Return the milder one of two severities."""
     return max(a, b, key=SEVERITIES.index)
 
 
@@ -215,7 +220,7 @@ def _names(settings: Iterable[Setting]) -> tuple[str, ...]:
 
 
 def merged(reports: Iterable[Report]) -> Report:
-    """Merge several reports into one."""
+    """Merge the reports on several programs into one."""
     every = list(reports)
     return Report(
         tuple([finding for report in every for finding in report.findings]),

@@ -45,15 +45,15 @@ class App(click.Group):
     context_class = Context
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
-        """Return `HELP`."""
+        """Return the option `--help`, the same for all commands."""
         return HELP
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all commands, in the order of `COMMANDS`."""
+        """Return the names of all commands, in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load the module of a command, and return the command."""
+        """Load the module of a command and return the command; `None` for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         module = COMMANDS[cmd_name].module
@@ -63,7 +63,10 @@ class App(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first argument names."""
+        """Return the name and command that the first argument names, and the other arguments.
+
+        An unknown command ends the process with a usage error.
+        """
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -132,7 +135,7 @@ def _finished(run: Callable[[], Any]) -> Any:
 
 
 def _refuse(ctx: click.Context) -> None:
-    """If a program that was read is invalid, end with its first finding; otherwise return."""
+    """End with the first finding about an invalid program that was read, if there is one."""
     try:
         for refuse in ctx.meta.get(REFUSALS, ()):
             refuse()

@@ -182,7 +182,10 @@ FORMATS: Final = ("text", "json", "junit", "sarif", "github", "markdown")
 
 
 def _rules_option(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> object:
-    """Check the names of rules; an unknown one is a usage error."""
+    """Check the names of rules and return them unchanged; an unknown one is a usage error.
+
+    `value` are the values of the option `--rule`.
+    """
     try:
         if value:
             check_settings(value, None)

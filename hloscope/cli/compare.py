@@ -157,7 +157,10 @@ def equal(
 
 
 def _end_runs(found: ValueRuns, *, as_json: bool) -> None:
-    """Print the comparison of results, and exit with its exit code."""
+    """Print the comparison of results, and exit with its exit code.
+
+    `found` are the runs of two programs on the same arguments.
+    """
     if as_json:
         print_json({"schema": SCHEMA, **value_runs_json(found)})
     else:
@@ -170,7 +173,11 @@ def _end_runs(found: ValueRuns, *, as_json: bool) -> None:
 
 
 def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
-    """Parse both arguments of `equal`; see `side_of`."""
+    """Parse the arguments A and B of `equal`, as `side_of` does; each file is read once.
+
+    Raises:
+        click.UsageError: Only one of them is a map.
+    """
     read = cache(read_verified_program)  # A and B may be instructions of one file
     a, b = side_of(first, read), side_of(second, read)
     if isinstance(a, IndexingMap) is not isinstance(b, IndexingMap):
@@ -199,7 +206,7 @@ def end_compared(found: list[Compared], schema: str, *, maps: bool) -> None:
 
 
 def side_of(text: str, read: Callable[[str], Program]) -> Comparable:
-    """Parse an argument: a map, a program, a computation or an instruction.
+    """Parse an argument of `equal`: a map, `FILE`, or `FILE:NAME` of a computation or instruction.
 
     `read` reads a program from a file.
     """

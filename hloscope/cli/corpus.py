@@ -47,7 +47,10 @@ def print_corpus(
 
 
 def _given(files: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the name of each program; for the standard input also its bytes."""
+    """Yield the name of each program with `None`; for the standard input, with its bytes.
+
+    `files` are files, directories, patterns, URLs, and `-` for the standard input.
+    """
     for file in files:
         if file == "-":
             yield STDIN, read_stdin()

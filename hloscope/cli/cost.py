@@ -140,7 +140,12 @@ def _print_cost(
 
 
 def _print_advice(found: Cost, top: int) -> None:
-    """Print the changes that are proved to save bytes, largest saving first."""
+    """Print the changes that are proved to save bytes, largest share first; then notes.
+
+    Args:
+        found: The costs of the program.
+        top: Maximum number of changes.
+    """
     advice = found.advice()
     if not advice:
         click.echo("no change is proved to save bytes", err=True)
@@ -158,7 +163,15 @@ def _print_notes(found: Cost) -> None:
 
 
 def _print_measured(found: Measured, by: str, sort: str | None, top: int, as_json: bool) -> None:
-    """Print the measured time of kernels next to their bounds."""
+    """Print the measured time of kernels next to their bounds, as a table or as JSON.
+
+    Args:
+        found: The costs, joined with a profile.
+        by: The grouping, as in `Measured.groups`.
+        sort: `lost` or `time`; `None` for `lost` if bounds are known, else `time`.
+        top: Maximum number of groups in the table.
+        as_json: Print JSON.
+    """
     if sort not in (None, *MEASURED_SORTS):
         raise click.UsageError(f"--profile sorts by lost or time, not by {sort}")
     has_bounds = any(row.bound for row in found.kernels)
@@ -245,7 +258,14 @@ def memory(
 def _print_difference(
     compared: MemoryDifferenceAnswer, form: str, device: str | None, top: int
 ) -> None:
-    """Print the difference of two programs as text, JSON or a picture."""
+    """Print the difference in memory of two programs as text, JSON or a picture.
+
+    Args:
+        compared: The difference.
+        form: `text`, `json`, `svg` or `html`.
+        device: Name of a device; a picture has a line at its memory size. `None` for no line.
+        top: Maximum number of changes in the text.
+    """
     if form == "json":
         print_json(compared.to_json())
     elif form == "text":
@@ -264,7 +284,16 @@ def _print_picture(
 def _print_text(
     found: MemoryAnswer, where: int | str | None, grouping: str, device: str | None, top: int
 ) -> None:
-    """Print the first lines, the buffers at moment `where`, and the possible savings."""
+    """Print the first lines of the answer, the buffers at one moment, and the possible savings.
+
+    Args:
+        found: The answer about memory.
+        where: An instruction's number or name; `None` means the peak.
+        grouping: What the table of buffers is grouped by.
+        device: Name of the device whose memory size is compared; `None` means an H100 for programs
+            compiled for a GPU, else no device.
+        top: Largest number of rows in the table.
+    """
     for line in found.first_lines(device):
         click.echo(line)
     if not found.has_moments:
@@ -336,6 +365,13 @@ def footprint(
 
 
 def _draw(pictures: list[str], title: str, form: str) -> None:
+    """Print pictures as one HTML page, or a single picture as SVG.
+
+    Args:
+        pictures: The SVG documents.
+        title: Title of the page.
+        form: `html` or `svg`.
+    """
     if form == "html":
         click.echo(page(title, "".join(pictures)), nl=False)
     elif len(pictures) == 1:

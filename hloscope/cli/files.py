@@ -53,7 +53,10 @@ def read_program(file: str) -> Program:
 
 
 def _refuses(refuse: Callable[[], None]) -> None:
-    """Register a check to run if the command fails with an unexpected exception."""
+    """Register a check to run if the command fails with an unexpected exception.
+
+    `refuse` raises an error if a program that was read is invalid.
+    """
     ctx = click.get_current_context(silent=True)
     if ctx is not None:
         ctx.meta.setdefault(REFUSALS, []).append(refuse)
@@ -100,7 +103,7 @@ def print_findings(program: Program) -> Invalid:
 
 
 def end_if_invalid(invalid: Invalid | None) -> None:
-    """End with the exit code of invalid programs if there are findings."""
+    """End with the exit code of invalid programs if there are findings; `None` means none."""
     if invalid is not None and invalid.findings:
         click.get_current_context().exit(VerifyError.exit_code)
 
@@ -135,7 +138,8 @@ def is_file(name: str) -> bool:
 def verified_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
     """Yield the programs of a text, verified; an invalid one ends the command with its findings.
 
-    Results computed from an invalid program have no meaning.
+    Results computed from an invalid program have no meaning. With `split`, the programs are
+    separated by `// -----`.
     """
     for module in modules_of(source, split=split):
         wrong = findings(module)
@@ -153,9 +157,10 @@ def verified_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
 def complete_instructions(
     ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """Return completions: instructions of FILE that start with `incomplete`.
+    """Return completions: instructions that start with `incomplete`.
 
-    Computations are completed too, before a slash.
+    They are those of the FILE on the command line of `ctx`. Computations are completed too, before
+    a slash.
     """
     return _complete(ctx, incomplete, _instructions)
 
@@ -163,14 +168,17 @@ def complete_instructions(
 def complete_computations(
     ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """Return completions: computations of FILE that start with `incomplete`."""
+    """Return completions: computations that start with `incomplete`.
+
+    They are those of the FILE on the command line of `ctx`.
+    """
     return _complete(ctx, incomplete, lambda program, _: program.module.computations)
 
 
 def complete_places(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """Return completions: files, or after `FILE:` the instructions in the file."""
+    """Return completions of `incomplete`: files, or after `FILE:` the instructions in the file."""
     file, colon, name = incomplete.rpartition(":")
     if not colon:
         return [shell_completion.CompletionItem(incomplete, type="file")]

@@ -73,7 +73,12 @@ def _commands(
 
 
 def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[str, Any]:
-    """Describe the commands as an object of schema `hloscope.help/1`."""
+    """Describe the commands as an object of schema `hloscope.help/1`.
+
+    Args:
+        group: The group of all commands.
+        commands: The commands to describe: for each name, the context that click parses it in.
+    """
     schemas = [schema_of(name) for name in schema_names()]
     used = {name: [s["title"] for s in schemas if _prints(name, s)] for name in commands}
     titles = {title for of_one in used.values() for title in of_one}
@@ -97,6 +102,13 @@ def _prints(command: str, one: dict[str, Any]) -> bool:
 
 
 def _described(name: str, ctx: click.Context, schemas: list[str]) -> dict[str, Any]:
+    """Return a command as JSON: usage, arguments and options.
+
+    Args:
+        name: Name of the command.
+        ctx: The context that click parses it in.
+        schemas: Titles of the schemas of its JSON output.
+    """
     command = ctx.command
     arguments = [p for p in command.params if isinstance(p, click.Argument)]
     options = [p for p in command.params if isinstance(p, click.Option)]
@@ -148,6 +160,10 @@ def manual(top: click.Context, commands: Mapping[str, click.Context]) -> str:
     """Return the manual page in roff.
 
     It has no date, so that it changes only if the commands do.
+
+    Args:
+        top: The context of the group of commands.
+        commands: The context of each command, by name.
     """
     return "\n".join(_lines(top, commands)) + "\n"
 

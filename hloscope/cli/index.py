@@ -49,7 +49,7 @@ FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
 
 
 def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index | None:
-    """Parse the index of `--at 3,7,12`."""
+    """Parse the index of `--at 3,7,12`; `None` if the option is absent."""
     if value is None:
         return None
     numbers = value.strip(" ()[]")
@@ -216,9 +216,12 @@ def index(
 def _subject(program: Program, is_about_all: bool) -> InstructionView:
     """Return the instruction for a query without NAME.
 
-    If `is_about_all` is true, it is the instruction that computes the entry's result. Otherwise the
-    query names outputs, operands or parameters, and it is the root. A note is printed if it is not
-    the root.
+    A note is printed if it is not the root.
+
+    Args:
+        program: The program.
+        is_about_all: If true, take the instruction that computes the entry's result. Otherwise the
+            query names outputs, operands or parameters, and the root is taken.
     """
     root = program.root
     found = program.result if is_about_all else root
@@ -229,9 +232,14 @@ def _subject(program: Program, is_about_all: bool) -> InstructionView:
 
 
 def _proving(answer_without_proof: Answering, prover: Prover, tally: Tally) -> Answering:
-    """Return a function that adds proofs to a result, and counts them.
+    """Return a function that proves the maps of a result and counts the proofs.
 
-    `answer_without_proof` returns a result for an instruction.
+    It prints a message on the standard error for each refuted map.
+
+    Args:
+        answer_without_proof: Returns a result for an instruction.
+        prover: The prover of the program.
+        tally: Counts the proofs.
     """
 
     def answer(view: InstructionView) -> Indexing:
@@ -244,7 +252,14 @@ def _proving(answer_without_proof: Answering, prover: Prover, tally: Tally) -> A
 
 
 def _end(tally: Tally, prover: Prover, *, summary: bool, strict: bool) -> None:
-    """Print the number of proofs if requested, and exit if one is refuted or undecided."""
+    """Print the number of proofs if requested, and exit if one is refuted or undecided.
+
+    Args:
+        tally: The counted proofs.
+        prover: The prover, which knows whether its time is used up.
+        summary: Print the number of proofs by outcome.
+        strict: Exit also if a proof is undecided.
+    """
     if summary:
         click.echo(tally.summary, err=True)
     if prover.allowance.is_spent and tally.lacks_time:
@@ -260,7 +275,14 @@ def _end(tally: Tally, prover: Prover, *, summary: bool, strict: bool) -> None:
 def _print_answers(
     views: list[InstructionView], answer: Answering, form: str, at: Index | None
 ) -> None:
-    """Print results in format `form`; the JSON of several results is one object per line."""
+    """Print the results for some instructions; the JSON of several is one object per line.
+
+    Args:
+        views: The instructions.
+        answer: Returns the result for an instruction.
+        form: Format of the output, such as `text`, `json` or `svg`.
+        at: Index of the element that the output is about; `None` for the maps.
+    """
     texts: list[str] = []
     for view in views:
         found = answer(view)
@@ -345,19 +367,29 @@ _WRONG: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
 
 
 def _is_instruction(given: dict[str, Any]) -> bool:
-    """Does the argument after FILE name an instruction rather than another file?"""
+    """Does the argument after FILE name an instruction rather than another file?
+
+    `given` are the arguments of the command by name.
+    """
     name = given["name"]
     return name is not None and not given["more"] and not is_file(name)
 
 
 def _check_usage(given: dict[str, Any]) -> None:
-    """Raise `click.UsageError` for options that exclude each other."""
+    """Raise `click.UsageError` for options that exclude each other.
+
+    `given` are the arguments of the command by name.
+    """
     for message, is_wrong in _WRONG.items():
         if is_wrong(given):
             raise click.UsageError(message)
 
 
 def _formatted(found: Indexing, form: str, at: Index | None) -> str:
+    """Return a result as text in format `form`.
+
+    `at` is the index of the element that it is about; `None` for the maps.
+    """
     try:
         match form:
             case "print_indexing":
@@ -378,6 +410,8 @@ def _formatted(found: Indexing, form: str, at: Index | None) -> str:
 
 def _print_all(program: Program, answer: Answering) -> bool:
     """Print one line of JSON for every instruction that has operands, also inside fusions.
+
+    `answer` returns the result for an instruction.
 
     Returns:
         False if instructions are invalid. Their findings are printed, and all others have a line.

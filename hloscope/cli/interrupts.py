@@ -56,7 +56,10 @@ class Raising:
             sys.unraisablehook = self._hook
 
     def _end_if_interrupt(self, lost: sys.UnraisableHookArgs) -> None:
-        """End the process if Python is about to discard a `KeyboardInterrupt` in a callback."""
+        """End the process if Python is about to discard a `KeyboardInterrupt` in a callback.
+
+        `lost` describes the discarded exception; others are passed to the previous hook.
+        """
         if issubclass(lost.exc_type, KeyboardInterrupt):
             _leave(signal.SIGINT, None)
         self._hook(lost)

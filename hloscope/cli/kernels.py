@@ -65,7 +65,7 @@ MOST_BLOCKS = (1 << 31) - 1
 
 
 def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Parse the blocks and threads of `--launch 256,128`."""
+    """Parse the value of `--launch 256,128`: blocks of the grid, and threads of a block."""
     if value is None:
         return None
     numbers = re.fullmatch(r"\s*(\d{1,18})\s*,\s*(\d{1,18})\s*", value)
@@ -81,7 +81,7 @@ def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[i
 
 
 def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Check that the text is a map or a layout."""
+    """Return the value of an option unchanged, if it is a thread map or a layout."""
     if value is not None:
         try:
             thread_map_of(value)
@@ -209,7 +209,17 @@ def coalesce(
 
 
 def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: bool) -> None:
-    """Execute the kernel NAME; exit with 1 if its outputs differ from those of the HLO."""
+    """Execute a kernel from its PTX and print the result.
+
+    Exit with 1 if its outputs differ from those of the HLO.
+
+    Args:
+        file: The dump folder.
+        name: Name of the kernel's instruction.
+        inputs: File with the arrays of the operands; `None` for random ones.
+        device: Name of the GPU of the model that the execution is compared with.
+        as_json: Print JSON.
+    """
     found = execute_named(file, name, inputs=inputs, device=device)
     if as_json:
         print_json(found.to_json())
@@ -222,10 +232,10 @@ def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: 
 def _results(
     program: Program, name: str | None, model: Model
 ) -> tuple[ProgramCoalescing, Invalid | None]:
-    """Return the results for all kernels, or for those of a name, and the findings.
+    """Return the coalescing of all kernels, or of those that `name` matches, and the findings.
 
     The findings are `None` unless kernels are left out. The whole program is verified only if a
-    result fails, or if a kernel without one is invalid.
+    result fails, or if a kernel without one is invalid. `model` has the settings of the launch.
     """
     memory = model.memory(program.analysis, program.dump)
     if name is None:

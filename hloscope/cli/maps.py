@@ -108,7 +108,14 @@ def _decoded(data: bytes) -> str:
 
 
 def _simplify_lines(keep_points: bool, exact: bool) -> None:
-    """Print a line for each input line, or an error; exit with 3 if there was an error."""
+    """Simplify the map in each line of the standard input; print a line of JSON for each.
+
+    A line that cannot be read gives an error as JSON, and the exit code is 3 then.
+
+    Args:
+        keep_points: Keep variables that have only one value.
+        exact: Also search for shorter forms, which are proved equal.
+    """
     failed = False
     for number, line in stdin_lines():
         try:

@@ -134,7 +134,13 @@ def _root(program: Program) -> InstructionView:
 
 
 def _print_space(view: InstructionView, sizes: tuple[int, ...] | None, form: str) -> None:
-    """Print the tiling space of an instruction, as XLA's experimental tiling defines it."""
+    """Print the tiling space of an instruction, as XLA's experimental tiling defines it.
+
+    Args:
+        view: The instruction.
+        sizes: Tile size of each dimension; `None` for variables.
+        form: `json` or `text`.
+    """
     try:
         found = view.tiling_space(sizes)
     except ValueError as error:  # --sizes fits no dimensions
@@ -224,6 +230,15 @@ def _is_other(text: str) -> bool:
 
 
 def _print_all(program: Program, invalid: Invalid, most: int, by: str, form: str) -> None:
+    """Print the data movement of a program, as a table or as JSON.
+
+    Args:
+        program: The program.
+        invalid: The findings about it; no chain leads through invalid instructions.
+        most: Maximum number of groups.
+        by: The grouping.
+        form: `text` or `json`.
+    """
     found = movement_of(program.module, invalid)
     savings = found.savings
     groups, grouping = grouped_movement(savings, found.module, found.places, by)

@@ -18,7 +18,12 @@ PICTURES: Final = ("text", "json", "svg", "html")
 
 
 def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F], F]:
-    """Add `--device NAME`: a GPU of the table, or a file `NAME.toml` that describes one."""
+    """Add `--device NAME`: a GPU of the table, or a file `NAME.toml` that describes one.
+
+    Args:
+        about: Help text before the list of names.
+        known: Names of the devices in the help and in completions.
+    """
     return click.option(
         "--device",
         metavar="NAME",
@@ -30,7 +35,10 @@ def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F],
 
 
 def any_device_option(about: str) -> Callable[[F], F]:
-    """Add `--device NAME`: any device of the table, or a file."""
+    """Add `--device NAME`: any device of the table, or a file.
+
+    `about` is the help text before the list of names.
+    """
     return click.option(
         "--device",
         metavar="NAME",
@@ -40,7 +48,7 @@ def any_device_option(about: str) -> Callable[[F], F]:
 
 
 def as_if_option(function: F) -> F:
-    """Add `--as-if GPU`."""
+    """Add `--as-if GPU` to a command: the GPU whose thread maps are used."""
     return click.option(
         "--as-if",
         metavar="GPU",
@@ -49,7 +57,7 @@ def as_if_option(function: F) -> F:
 
 
 def top_option(about: str, default: int = 20) -> Callable[[F], F]:
-    """Add `--top N`, the number of rows."""
+    """Add `--top N`, the number of rows; `about` is its help text."""
     return click.option(
         "--top",
         metavar="N",
@@ -61,7 +69,7 @@ def top_option(about: str, default: int = 20) -> Callable[[F], F]:
 
 
 def format_option(about: str = "Output format.") -> Callable[[F], F]:
-    """Add `--format`, passed to the function as `form`."""
+    """Add `--format`, passed to the function as `form`; `about` is its help text."""
     return click.option(
         "--format",
         "form",
@@ -73,7 +81,13 @@ def format_option(about: str = "Output format.") -> Callable[[F], F]:
 
 
 def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F], F]:
-    """Add an option whose value is the name of a file; the shell completes it."""
+    """Add an option whose value is the name of a file; the shell completes it.
+
+    Args:
+        names: Spellings of the option, such as `-o` and `--output`.
+        about: Help text.
+        multiple: May the option be repeated?
+    """
     return click.option(
         *names,
         metavar="FILE",
@@ -85,7 +99,10 @@ def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F]
 
 
 def _by(groupings: Sequence[str], about: str) -> Callable[[F], F]:
-    """Add `--by GROUPING`: one of `groupings`, or `scope:N`."""
+    """Add `--by GROUPING`: one of `groupings`, or `scope:N`.
+
+    `about` is the help text after "Group rows by".
+    """
 
     def grouping(_: click.Context, __: click.Parameter, value: str) -> str:
         try:
@@ -106,7 +123,7 @@ def _by(groupings: Sequence[str], about: str) -> Callable[[F], F]:
 
 
 def by_option(function: F) -> F:
-    """Add `--by GROUPING` for kernels."""
+    """Add `--by GROUPING` for kernels to a command."""
     return _by(
         GROUPINGS,
         "group (equal kernels of one source line), kernel, source, scope, scope:N (the first N "
@@ -115,7 +132,7 @@ def by_option(function: F) -> F:
 
 
 def by_buffers_option(function: F) -> F:
-    """Add `--by GROUPING` for buffers."""
+    """Add `--by GROUPING` for buffers to a command."""
     return _by(
         MEMORY_GROUPINGS,
         "group (buffers of one kind, type and source line), buffer, source, scope, scope:N (the "
@@ -129,7 +146,7 @@ class _FileName(click.ParamType[str]):
     name = "FILE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name."""
+        """Return the value unchanged; an empty one is a usage error."""
         if not value:
             self.fail("the name of a file is empty", param, ctx)
         return str(value)
@@ -138,7 +155,15 @@ class _FileName(click.ParamType[str]):
 def limit_option(
     name: str, default: int, about: str, *, metavar: str = "N", least: int | None = None
 ) -> Callable[[F], F]:
-    """Add an option for a limit, with its default."""
+    """Add an option for a limit, an integer.
+
+    Args:
+        name: Spelling of the option, with `--`.
+        default: Value without the option.
+        about: Help text.
+        metavar: Name of the value in the help.
+        least: Smallest allowed value; `None` for no such check.
+    """
     kind = int if least is None else click.IntRange(least)
     return click.option(
         name, metavar=metavar, type=kind, default=default, show_default=True, help=about

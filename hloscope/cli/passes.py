@@ -61,7 +61,10 @@ class _WithPasses(Command):
     """A command that also takes passes and switches in the spelling of `stablehlo-opt`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Move the words that name passes to `ctx.meta`, in their order; parse the others."""
+        """Move the words that name passes to `ctx.meta`, in their order; parse the others.
+
+        `args` are the words of the command line after the command's name.
+        """
         # click would sort options by name and refuse those of `stablehlo-opt`, but the order of
         # passes matters: they are taken out before click parses.
         own: list[str] = []
@@ -184,7 +187,13 @@ def opt(
 
 
 def _reported(ctx: click.Context, passed: Passed, line: CommandLine) -> Program | None:
-    """Print dumps, messages and statistics of the passes, and return the program after them."""
+    """Print dumps, messages and statistics of the passes, and return the program after them.
+
+    Args:
+        ctx: The context of the command, which ends if a pass failed.
+        passed: The result of the passes.
+        line: The command line, with its switches.
+    """
     for name, text in passed.dumps:
         click.echo(f"// after {name}\n{text}", err=True, nl=False)
     for diagnostic in passed.diagnostics:
@@ -293,7 +302,18 @@ def refine(
 
 
 def print_maps(source: Source, arguments: str | None, name: str, *, as_json: bool) -> None:
-    """Print the maps of instructions in terms of named sizes."""
+    """Print the indexing maps of instructions in terms of named sizes.
+
+    Args:
+        source: The program.
+        arguments: Types of the arguments, separated by commas; `None` means the program's own
+            types.
+        name: Glob pattern of the names of instructions.
+        as_json: Whether to print JSON.
+
+    Raises:
+        UnknownNameError: No instruction that reads anything has such a name.
+    """
     texts = None if arguments is None else split_types(arguments)
     found = [each for each in parametric(source, texts) if fnmatchcase(each.name, name)]
     if not found:

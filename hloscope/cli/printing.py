@@ -49,7 +49,7 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def debug_option(function: F) -> F:
-    """Add `--debug`."""
+    """Add `--debug` to a command: print a traceback of unexpected exceptions."""
     return click.option(
         "--debug",
         is_flag=True,
@@ -86,7 +86,13 @@ class Formatter(click.HelpFormatter):
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
-        """Write names with their descriptions."""
+        """Write names with their descriptions, in two columns.
+
+        Args:
+            rows: Pairs of a name and its description.
+            col_max: Maximum width of the first column.
+            col_spacing: Number of spaces between the columns.
+        """
         super().write_dl([(styled_name(a), b) for a, b in rows], col_max, col_spacing)
 
 
@@ -106,7 +112,7 @@ class Command(click.Command):
         self.params.append(colour_option(hidden=True))
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
-        """Return `HELP`."""
+        """Return the option `--help`, the same for all commands."""
         return HELP
 
 
@@ -133,7 +139,10 @@ MOST_FINDINGS = 5
 
 
 def print_differences(findings: Sequence[str]) -> None:
-    """Print the differences between a dump folder and the model, on the standard error."""
+    """Print the differences between a dump folder and the model, on the standard error.
+
+    At most `MOST_FINDINGS` of the `findings` are printed, then the number of all others.
+    """
     for finding in findings[:MOST_FINDINGS]:
         click.echo(f"finding: {visible(finding)}", err=True)
     if len(findings) > MOST_FINDINGS:
@@ -215,7 +224,7 @@ class Bytes(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number of bytes."""
+        """Return the number of bytes that a text such as `4G` states; units are powers of 1024."""
         found = _BYTES.fullmatch(str(value).strip())
         if found is None:
             self.fail(f"`{value}` is not a size such as 4G or 500M", param, ctx)

@@ -178,7 +178,10 @@ def _refuse_ineffective_options(is_folder: bool, tree: bool) -> None:
 
 
 def _read(file: str, *, is_named: bool) -> Program | None:
-    """Read the program; `None` if it has no functions, and the command names nothing in it."""
+    """Read the program in a file; `None` if it has no functions and `is_named` is false.
+
+    `is_named` states whether the command names something in the program.
+    """
     try:
         return read_program(file)
     except NoFunctionError:
@@ -188,7 +191,10 @@ def _read(file: str, *, is_named: bool) -> Program | None:
 
 
 def _print_none(file: str, *, tree: bool, as_json: bool) -> None:
-    """Print that nothing is listed, because the module has no function."""
+    """Print that nothing is listed, because the module in `file` has no function.
+
+    With `as_json`, an object with empty lists is printed: that of `--tree` if `tree` is true.
+    """
     if as_json and tree:
         print_json({"schema": TREE_SCHEMA, "file": file, "module": "", "computations": []})
     elif as_json:
@@ -204,7 +210,14 @@ def _place_of(source: object, name: str) -> str:
 
 
 def _print_tree(program: Program, name: str | None, top: int | None, *, as_json: bool) -> None:
-    """Print the call tree of the entry, or of the computation with the given name."""
+    """Print the call tree of a program.
+
+    Args:
+        program: The program.
+        name: Name of the computation at the root; `None` for the entry.
+        top: Maximum number of rows; `None` for all.
+        as_json: Print JSON.
+    """
     module = program.module
     root = module.entry if name is None else computation_of(module, name)
     listed = list(branches(root))
@@ -220,7 +233,14 @@ def _print_tree(program: Program, name: str | None, top: int | None, *, as_json:
 
 
 def _print_dumps(folder: Path, top: int | None, *, as_json: bool, tsv: bool) -> None:
-    """Print the modules in a directory of dumps."""
+    """Print the modules in a directory of dumps, as a table.
+
+    Args:
+        folder: The directory.
+        top: Maximum number of modules; `None` for all.
+        as_json: Print JSON.
+        tsv: Print columns separated by tabs.
+    """
     found = dumps_in(folder)[:top]
     if as_json:
         programs = list(map(dump_json, found))

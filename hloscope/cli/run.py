@@ -168,7 +168,7 @@ def run(
 
 @contextmanager
 def _naming_the_limit() -> Iterator[None]:
-    """Add the option that raises a limit to the error about that limit."""
+    """In this context, an error about a limit gets the name of the option that raises the limit."""
     try:
         yield
     except EvaluationError as error:
@@ -188,12 +188,14 @@ class _RunRequest(NamedTuple):
     as_json: bool
 
     def run(self, module: Module, printed: list[str]) -> Ran:
-        """Run the program of FILE and print its results.
+        """Run the entry of a module by the options; return the outcome.
 
-        Without arguments, those recorded in FILE (HloSnapshot) are used.
+        `module` is valid. Texts that the program prints are printed at once; for JSON they are
+        appended to `printed` instead.
 
-        The exit code is 1 if an assertion of the program fails, a limit is reached, or the results
-        differ from the expected ones.
+        Raises:
+            click.UsageError: The arguments do not fit the entry.
+            EvaluationError: An assertion of the program fails, or a limit is reached.
         """
         options = self.options
         entry = entry_of(module, self.entry)

@@ -219,7 +219,7 @@ def query(
 
 
 def _list(as_json: bool) -> None:
-    """Print the named queries."""
+    """Print the named queries with their descriptions, as text or as JSON."""
     questions = [[name, one.about] for name, one in QUESTIONS.items()]
     if as_json:
         print_json({"schema": QUERY_SCHEMA, "columns": ["name", "about"], "rows": questions})

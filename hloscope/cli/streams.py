@@ -94,7 +94,10 @@ def _open_closed_streams() -> None:
 
 
 def _lenient(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Encode surrogates as the bytes that were read, and other characters as escapes."""
+    """Handle an error of an encoder: return the replacement, and where encoding continues.
+
+    Surrogates become the bytes that were read, other characters become escapes.
+    """
     if isinstance(error, UnicodeEncodeError):
         try:
             return codecs.lookup_error("surrogateescape")(error)
@@ -182,7 +185,7 @@ def _set_colour(ctx: click.Context, _: click.Parameter, value: str | None) -> No
 
 
 def colour_option(*, hidden: bool = False) -> click.Option:
-    """Return the option `--color`.
+    """Return the option `--color`; with `hidden`, the help does not list it.
 
     Every command has it, and only the help of `hloscope` itself lists it.
     """
@@ -209,7 +212,10 @@ def uses_colour(*, err: bool = False) -> bool:
 
 
 def print_styled(text: str, *, err: bool = False) -> None:
-    """Print text with terminal styles, or without them if colour is not used."""
+    """Print text with terminal styles, or without them if colour is not used.
+
+    With `err` it is printed on the standard error.
+    """
     if uses_colour(err=err):
         click.echo(text, styled_errors() if err else styled_output(), color=True)
     else:

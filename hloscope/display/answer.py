@@ -246,10 +246,11 @@ class Answer(Struct, frozen=True):
         return f"<Answer {self.instruction.name}, {way}: {len(self.outputs)} outputs>"
 
     def sizes(self, type: Type) -> Dims:
-        """Return the sizes of the dimension variables for an element of `type`.
+        """Return the sizes of a map's dimensions if they index a tensor of `type`, in this order.
 
-        Empty if positions in memory are unknown; a size without a bound counts as the largest
-        integer.
+        They are logical sizes, physical sizes, or the number of positions in memory, as `order`
+        states. Empty if positions in memory are unknown; a size without a bound counts as the
+        largest integer.
         """
         if not isinstance(type, TensorType):
             return ()
@@ -267,8 +268,9 @@ class Answer(Struct, frozen=True):
 def asked_from(answer: Answer) -> dict[int, OperandAnswer]:
     """Return the tensors of the queried operand on which an output depends, by flat tuple index.
 
-    An operand that is a tensor has its own name; tensors of a tuple are `p{0}`, `p{1}`, …. If no
-    output depends on any tensor, the first requested one is returned.
+    `answer` is the result of an `indexing_from` query. An operand that is a tensor has its own
+    name; tensors of a tuple are `p{0}`, `p{1}`, …. If no output depends on any tensor, the first
+    requested one is returned.
     """
     source = next((o for output in answer.outputs for o in output.operands), None)
     if source is None:
@@ -314,7 +316,7 @@ def opcodes() -> Callable[[Instruction], str]:
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:
-    """Return the result as an object of schema `hloscope.index/3`.
+    """Return the result as an object of schema `hloscope.index/3`; `file` is the program's name.
 
     Operands without accesses are counted, not listed. Equal maps and equal results are stored once,
     because many outputs of a training step read equal elements of the same parameters.
@@ -347,6 +349,14 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
 def _output_json(
     answer: Answer, output: OutputAnswer, shared: _Shared, most: int
 ) -> dict[str, Any]:
+    """Return the results for one output as JSON; operands are numbers in `shared`.
+
+    Args:
+        answer: The result of the query.
+        output: The output.
+        shared: Collects the distinct results for operands.
+        most: Maximum number of tuple elements in the text of a type.
+    """
     touched, untouched = output.touched, output.checked_untouched
     wrong = [o for o in untouched if o.check and o.check.is_refuted]
     found: dict[str, Any] = {
@@ -368,6 +378,13 @@ def _output_json(
 
 
 def _operand_json(operand: OperandAnswer, maps: Sequence[int], shape: str) -> dict[str, Any]:
+    """Return the result for one operand as JSON.
+
+    Args:
+        operand: The result.
+        maps: Numbers of its maps.
+        shape: Text of its type.
+    """
     return {
         "operand": operand.number,
         "name": operand.name,
@@ -400,7 +417,10 @@ class _Shared:
         return known
 
     def operand(self, operand: OperandAnswer, most: int) -> int:
-        """Return the number of an operand's result in `operands`; add it if it is new."""
+        """Return the number of an operand's result in `operands`; add it if it is new.
+
+        `most` is the maximum number of tuple elements in the text of the operand's type.
+        """
         known = self._known.get(id(operand))
         if known is None:
             known = self._known[id(operand)] = operand, self._number(operand, most)
@@ -445,6 +465,7 @@ def access_json(access: Access, *, plain: bool = False) -> dict[str, Any]:
 
 
 def _runtime_json(m: IndexingMap) -> list[dict[str, Any]]:
+    """Return the runtime variables of a map as JSON: name, origin, and the map to its tensor."""
     names = list(m.names.values())[len(m.dims) + len(m.ranges) :]
     return [
         {
@@ -466,7 +487,7 @@ def _origin(variable: RuntimeVariable) -> str | None:
 def _device_json(m: IndexingMap, variable: RuntimeVariable) -> dict[str, Any]:
     """Return, as JSON, the device from which a runtime variable is read.
 
-    Empty if it is the own device.
+    Empty if it is the own device. `m` is the map that has the variable.
     """
     if not variable.via:
         return {}

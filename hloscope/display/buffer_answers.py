@@ -33,7 +33,7 @@ from hloscope.support.devices import Device
 
 
 MOST_ROWS: Final = 3
-"""Maximum number of rows of each answer."""
+"""Maximum number of rows of each answer, that is, of the text on one kind of saving."""
 LEAST_SHARE: Final = 0.001
 """Minimum share of the peak that an entry must have to get a row."""
 COURSE: Final = 48
@@ -68,7 +68,11 @@ def _at(place: str) -> str:
 
 
 def peak_lines(memory: ProgramMemory) -> list[str]:
-    """Return lines with the bounds, and the peak with instruction, source line and live bytes."""
+    """Return lines with the bounds L and E, and the peak.
+
+    The peak has its instruction, source line and live bytes. A row of blocks shows the live bytes
+    over the schedule.
+    """
     lines = [
         f"at least {size_text(memory.lower)} live at once; XLA holds about "
         f"{size_text(memory.estimate)}"
@@ -86,7 +90,12 @@ def peak_lines(memory: ProgramMemory) -> list[str]:
 
 
 def assigned_text(memory: ProgramMemory, assigned: int) -> str:
-    """Return a sentence that compares the bytes that XLA assigned with both computed figures."""
+    """Return a sentence that compares the bytes that XLA assigned with the bounds L and E.
+
+    Args:
+        memory: The memory of the program, which has both bounds.
+        assigned: Bytes that the dump's buffer assignment states.
+    """
     says = f"XLA assigned {size_text(assigned)}"
     if memory.lower > assigned:
         return (
@@ -122,7 +131,7 @@ def remat_text(rows: Sequence[LiveBuffer]) -> str:
 
 
 def fit_text(memory: ProgramMemory, device: Device) -> str:
-    """Return a sentence that compares a device's memory with live bytes and estimate."""
+    """Return a sentence that compares a device's memory size with the bounds L and E."""
     if not device.memory_bytes:
         return f"{device.name}: the size of its memory is not known"
     room = f"{device.name} has {size_text(device.memory_bytes)}"
@@ -182,7 +191,13 @@ def compiler_lines(memory: ProgramMemory) -> list[str]:
 def donation_lines(
     memory: ProgramMemory, donations: Sequence[Donation], offers: Sequence[DonationOffer]
 ) -> list[str]:
-    """Return lines about donated parameters: used, copied and unused ones, and possible ones."""
+    """Return lines about donated parameters: used, copied and unused ones, and possible ones.
+
+    Args:
+        memory: The memory of the program.
+        donations: The status of each parameter's donation.
+        offers: Parameters whose donation would save memory.
+    """
     lines = []
     taken = [one for one in donations if one.status == "taken" and one.copied_by is None]
     if taken:
@@ -220,7 +235,7 @@ def donation_lines(
 def donation_step(memory: ProgramMemory, offers: Sequence[DonationOffer]) -> MemoryStep | None:
     """Return the change that donates all parameters whose memory a result can use.
 
-    `None` if there are none.
+    `offers` are these parameters; `None` if there are none.
     """
     if not offers:
         return None
@@ -262,7 +277,12 @@ class PaddedType(NamedTuple):
 
 
 def padded_types(memory: ProgramMemory, rows: Sequence[LiveBuffer]) -> list[PaddedType]:
-    """Return the types of padded buffers, the one with the most padding first."""
+    """Return the types of padded buffers, the one with the most padding first.
+
+    Args:
+        memory: The memory of the program.
+        rows: The buffers that are live at a moment.
+    """
     groups: dict[TensorType, list[LiveBuffer]] = {}
     for row in rows:
         if isinstance(row.value.type, TensorType) and row.buffer.size.wasted:
@@ -278,7 +298,11 @@ def padded_types(memory: ProgramMemory, rows: Sequence[LiveBuffer]) -> list[Padd
 
 
 def padding_lines(memory: ProgramMemory, padded: Sequence[PaddedType]) -> list[str]:
-    """Return lines about padding at the peak, with the best dimension order of the worst types."""
+    """Return lines about padding at the peak, with the best dimension order of the worst types.
+
+    `padded` are the padded types at the peak, the one with the most padding first. Without any the
+    list is empty.
+    """
     total = sum([one.size.wasted * one.number for one in padded])
     if not total:
         return []
@@ -300,9 +324,9 @@ def padding_lines(memory: ProgramMemory, padded: Sequence[PaddedType]) -> list[s
 
 
 def padding_step(padded: Sequence[PaddedType]) -> MemoryStep | None:
-    """Return the change that reorders the dimensions of one type, saving the most padding.
+    """Return the change that reorders the dimensions of the type for which this saves most.
 
-    `None` if no order is better.
+    `None` if no order is better. `padded` are the padded types.
     """
     best = max(padded, key=lambda one: one.saved, default=None)
     if best is None or best.best is None:
@@ -318,7 +342,10 @@ def padding_step(padded: Sequence[PaddedType]) -> MemoryStep | None:
 
 
 def copy_lines(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> list[str]:
-    """Return lines about copies that a loop or update forces, with the readers of the original."""
+    """Return a line for each of the first `MOST_ROWS` copies that a loop or update forces.
+
+    It names the readers of the original.
+    """
     return [f"copy: {_copy_text(one, memory.module)}" for one in copies[:MOST_ROWS]]
 
 
@@ -336,9 +363,10 @@ def _copy_text(one: ForcedCopy, module: Module) -> str:
 
 
 def copy_step(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> MemoryStep | None:
-    """Return the change that donates the parameter of the largest copy.
+    """Return the change that donates a parameter, so that its copy becomes unnecessary.
 
-    Only copies that keep a parameter for the caller count; `None` without one.
+    It is the first of `copies` that exists to keep a parameter for the caller; `None` without one.
+    `copies` are the forced copies, largest first.
     """
     forced = [one for one in copies if one.keeps_parameter]
     if not forced:
@@ -368,7 +396,7 @@ class RecomputedLine(NamedTuple):
 def recomputed_lines(memory: ProgramMemory, rows: Sequence[Recomputation]) -> list[RecomputedLine]:
     """Return values that are live but not used around the peak, by source line.
 
-    The line with the largest bytes × moments comes first.
+    The line with the largest bytes × moments comes first. `rows` are the values.
     """
     groups: dict[str, list[Recomputation]] = {}
     for row in rows:
@@ -389,7 +417,12 @@ def recomputed_lines(memory: ProgramMemory, rows: Sequence[Recomputation]) -> li
 def recompute_lines(memory: ProgramMemory, groups: Sequence[RecomputedLine]) -> list[str]:
     """Return lines about values that are live but not used at the peak.
 
-    The last line states the next highest moment.
+    The last line states the next highest moment. Values that lower the peak by less than
+    `LEAST_SHARE` are left out.
+
+    Args:
+        memory: The memory of the program.
+        groups: The values by source line.
     """
     least = LEAST_SHARE * memory.lower
     worth = [one for one in groups if memory.lower - one.lower > least]
@@ -422,7 +455,7 @@ def _recompute_text(one: RecomputedLine, memory: ProgramMemory) -> str:
 def _pass_text(line: RecomputedLine, module: Module) -> str:
     """Return words about values that JAX keeps from the forward to the backward pass.
 
-    Empty if not all values of the line are such.
+    Empty if not all values of the line are such. `module` is their program.
     """
 
     def is_kept(row: Recomputation) -> bool:
@@ -450,7 +483,11 @@ def recompute_step(memory: ProgramMemory, lines: Sequence[RecomputedLine]) -> Me
 
 
 def transient_lines(memory: ProgramMemory, transients: Sequence[Transient]) -> list[str]:
-    """Return lines about copies, converted arrays and scratch at the peak that live briefly."""
+    """Return lines about copies, converted arrays and scratch at the peak that live briefly.
+
+    Equal ones (`transients` of one type) share a line. Those below `LEAST_SHARE` of the peak are
+    left out.
+    """
     groups: dict[tuple[str, str], list[Transient]] = {}
     for one in transients:
         if one.buffer.bytes >= LEAST_SHARE * memory.lower:
@@ -483,7 +520,10 @@ def unscheduled_lines(memory: ProgramMemory) -> Iterator[str]:
 
 
 def first_step(steps: Sequence[MemoryStep | None], memory: ProgramMemory) -> str:
-    """Return a sentence about the change that saves most, or that none was found."""
+    """Return a sentence about the change of `steps` that saves most, or that none was found.
+
+    A change that saves less than `LEAST_SHARE` of the peak is ignored.
+    """
     known = [one for one in steps if one is not None and one.saved >= LEAST_SHARE * memory.lower]
     if not known:
         return "to do: nothing was found that lowers the peak without a change of the algorithm"

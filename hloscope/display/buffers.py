@@ -57,7 +57,7 @@ class BufferGrouping(Grouping):
                 return self.key(row, lambda: (row.buffer.kind, print_type(row.value.type)))
 
     def origin_of(self, row: CostRow) -> Provenance:
-        """Return the origin of a buffer's value; if it has none, of another value of the buffer."""
+        """Return the origin of a live buffer's value, or if it has none, of another value in it."""
         assert isinstance(row, LiveBuffer)
         return buffer_origin(row.buffer, row.value, self.module)
 
@@ -134,9 +134,9 @@ def _count(groups: Sequence[Group[LiveBuffer]]) -> str:
 def _same(
     text: Callable[[LiveBuffer], str],
 ) -> Callable[[Sequence[Group[LiveBuffer]]], str]:
-    """Return a cell function that returns the common text of all members.
+    """Return a function from a row's groups to a cell: the text that all their buffers have.
 
-    The cell is empty if the members differ.
+    `text` returns the text of a buffer. The cell is empty if the texts differ.
     """
 
     def cell(groups: Sequence[Group[LiveBuffer]]) -> str:
@@ -170,7 +170,10 @@ def memory_json(memory: ProgramMemory) -> dict[str, Any]:
 
 
 def moment_json(memory: ProgramMemory, moment: int) -> dict[str, Any]:
-    """Return a moment, its instruction and the live bytes, as JSON."""
+    """Return a moment of a program, its instruction and the live bytes, as JSON.
+
+    At the end of the program there is no instruction.
+    """
     schedule = memory.schedule
     found: dict[str, Any] = {"moment": moment, "name": None}
     if moment < schedule.end:
@@ -373,7 +376,10 @@ class _Side:
         ]
 
     def groups(self, key: Callable[[_Side, _Row], Hashable]) -> dict[Hashable, list[_Row]]:
-        """Return the remaining rows by key; rows with the key `None` are left out."""
+        """Return the buffers that are not matched yet, by the key that `key` returns for each.
+
+        Those with the key `None` are left out.
+        """
         found: dict[Hashable, list[_Row]] = {}
         for row in self.rows:
             if (name := key(self, row)) is not None:
@@ -398,16 +404,19 @@ class _Side:
 
 
 def _by_origin(side: _Side, row: _Row) -> Hashable:
-    """Return the source line and op name as a key; `None` if neither is known."""
+    """Return the source line and op name of a buffer as a key; `None` if neither is known.
+
+    `row` is the buffer with a value in it, `side` the program.
+    """
     origin = buffer_origin(row.buffer, row.value, side.memory.module)
     key = place_text(origin), origin.op_name
     return key if any(key) else None
 
 
 def _by_op_name(side: _Side, row: _Row) -> Hashable:
-    """Return the op name as a key, without function name and rematerialisation scopes.
+    """Return the op name of a buffer as a key, without function name and rematerialisation scopes.
 
-    `None` if it is unknown.
+    `None` if it is unknown. `row` is the buffer with a value in it, `side` the program.
     """
     origin = buffer_origin(row.buffer, row.value, side.memory.module)
     return plain_op_name(origin.op_name) or None
@@ -493,7 +502,7 @@ def _label(key: Hashable, side: _Side, rows: Sequence[_Row]) -> str:
 
 
 def memory_difference_lines(difference: MemoryDifference, top: int) -> list[str]:
-    """Return lines with both bounds of the two programs, then the `top` largest changes."""
+    """Return lines with the bounds L and E of two programs, then the `top` largest changes."""
     before, after = difference.before, difference.after
     sign = "+" if difference.bytes > 0 else ""
     lines = [
@@ -520,7 +529,7 @@ def memory_difference_lines(difference: MemoryDifference, top: int) -> list[str]
 
 
 def memory_difference_json(difference: MemoryDifference) -> dict[str, Any]:
-    """Return both bounds of the two programs and all changes, as JSON."""
+    """Return the bounds L and E of two programs and all changes of their buffers, as JSON."""
     before, after = difference.before, difference.after
     return {
         "lower_bytes": [before.lower, after.lower],

@@ -72,7 +72,11 @@ def memory_svg(programs: Sequence[tuple[str, ProgramMemory]], device: Device | N
 def memory_picture(
     programs: Sequence[tuple[str, ProgramMemory]], device: Device | None = None
 ) -> Picture:
-    """Return the shapes of `memory_svg`.
+    """Return the shapes of `memory_svg`, as data.
+
+    Args:
+        programs: Each program's name and its memory.
+        device: A device; a line is drawn at its memory size.
 
     Raises:
         NoMomentsError: One of the programs has no schedule.
@@ -131,7 +135,12 @@ def _colours(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _top_of_scale(drawn: Sequence[Stack], limit: int) -> int:
-    """Return the bytes at the top of the scale: the highest peak, or `limit` if it is close."""
+    """Return the bytes at the top of the scale: the highest peak, or `limit` if it is close.
+
+    Args:
+        drawn: The stacks of all programs.
+        limit: Memory size of the device in bytes; 0 without one.
+    """
     highest = max([stack.memory.lower for stack in drawn]) or 1
     return max(highest, limit) if limit <= _MOST_ABOVE * highest else highest
 
@@ -229,7 +238,10 @@ class _Plot:
         return round(2 * (self.bottom - self._high * count / self.highest)) / 2
 
     def shapes(self, colours: Mapping[str, str]) -> Iterator[Shape]:
-        """Yield the grid, the areas from the highest down, the names that fit, and the peak."""
+        """Yield the grid, the areas from the highest down, the names that fit, and the peak.
+
+        `colours` has the colour of each kind of buffer and source line; others are grey.
+        """
         yield from self._grid()
         stack = self._stack
         below = [0] * len(stack.moments)
@@ -245,6 +257,13 @@ class _Plot:
         yield from self._peak()
 
     def _area(self, area: Area, edges: Sequence[int], colours: Mapping[str, str]) -> Shape:
+        """Return an area as a shape with its tooltip.
+
+        Args:
+            area: The area.
+            edges: Its upper edge in each column, in bytes.
+            colours: Colour of each part; other parts are grey.
+        """
         attributes = {"d": self._outline(area, edges)}
         classes = [] if area.part in colours else ["others"]
         if area.part in colours:
@@ -256,7 +275,7 @@ class _Plot:
         return self._with_tip(Shape("path", attributes), area)
 
     def _with_tip(self, shape: Shape, area: Area) -> Shape:
-        """Return the shape with its tooltip, and the instruction that it links to."""
+        """Return the shape of an area with its tooltip, and the instruction that it links to."""
         memory = self._stack.memory
         if area.buffer is None:
             at_peak = size_text(area.heights[self._stack.peak_column])
@@ -361,7 +380,12 @@ class _Plot:
         yield label(x + (5 if anchor == "start" else -5), self.top - 5, text, "", anchor)
 
     def limit(self, name: str, count: int) -> Iterator[Shape]:
-        """Yield the line at a device's memory size, if it is on the scale."""
+        """Yield the line at a device's memory size and its label; nothing if it is above the scale.
+
+        Args:
+            name: Name of the device.
+            count: Memory size in bytes.
+        """
         if count > self.highest:
             return
         y = self.y(count)

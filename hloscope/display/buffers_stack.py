@@ -94,7 +94,10 @@ class Stack(NamedTuple):
         return self.moments.index(self.memory.peak)
 
     def bytes_at_peak(self, part: str) -> int:
-        """Return the bytes of a part at the peak."""
+        """Return the bytes at the peak of all areas of a part.
+
+        The part is a kind of buffer, a source line, or `OTHERS`.
+        """
         column = self.peak_column
         return sum([area.heights[column] for area in self.areas if area.part == part])
 
@@ -155,6 +158,13 @@ def coloured_lines(
 
 
 def _stack(memory: ProgramMemory, origins: Mapping[Buffer, str], lines: Sequence[str]) -> Stack:
+    """Return the stacked areas of a program.
+
+    Args:
+        memory: The memory of the program.
+        origins: Source line of each temporary.
+        lines: The source lines that have a colour, in order.
+    """
     device = memory.device
     starts = part_starts(len(device.least), MOST_COLUMNS)
     moments = [max(range(a, b), key=device.least.__getitem__) for a, b in pairwise(starts)]
@@ -215,6 +225,11 @@ def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) ->
     """Return the largest temporaries that are live in some column, at most `MOST_BLOCKS`.
 
     Of equal ones those at the peak come first.
+
+    Args:
+        temporaries: The temporaries of the program.
+        moments: The moment that each column of the picture shows.
+        peak: The moment of the peak.
     """
     seen = [buffer for buffer in temporaries if any(_columns(buffer, moments))]
     return frozenset(
@@ -223,16 +238,20 @@ def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) ->
 
 
 def _columns(buffer: Buffer, moments: Sequence[int]) -> Iterator[range]:
-    """Yield the range of columns of each live range of a buffer; it may be empty."""
+    """Yield the range of columns of each live range of a buffer; it may be empty.
+
+    `moments` has the moment that each column of the picture shows.
+    """
     for first, last in buffer.intervals:
         yield range(bisect_left(moments, first), bisect_right(moments, last))
 
 
 def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
-    """Return the runs of columns that belong to one pass of training.
+    """Return the ranges of moments that belong to one pass of training.
 
-    In each column most instructions with an op name are of that pass. Columns without op names are
-    included if the same pass continues after them.
+    They consist of whole columns of the picture; `starts` has the first moment of each column, and
+    the moment after the last one. In each column most instructions with an op name are of that
+    pass. Columns without op names are included if the same pass continues after them.
     """
     instructions = memory.schedule.instructions
     found: list[Band] = []
@@ -251,7 +270,7 @@ def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
 
 
 def _bodies(memory: ProgramMemory) -> tuple[Band, ...]:
-    """Return the bodies of loops and the branches of conditionals.
+    """Return the moments of loop bodies and of branches of conditionals, outer ones first.
 
     If there are more than `MOST_BANDS`, the longest ones are returned.
     """

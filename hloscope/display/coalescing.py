@@ -25,14 +25,14 @@ FULL: Final = 0.995
 
 
 class KernelPlace(Struct, frozen=True):
-    """The computation and the origin of a kernel."""
+    """The computation and the origin of a kernel, for its JSON."""
 
     computation: str
     origin: Provenance
 
 
 def coalescing_text(answer: Coalescing) -> str:
-    """Return as text three verdicts for each array, and the causes of unused sectors."""
+    """Return the coalescing of a kernel as text: a row for each array, and causes of waste."""
     lines = [answer.name, f"  {answer.model}", ""]
     lines += [f"  {line}" for line in columns([_HEAD, *map(_row(answer), answer.arrays)],
                                               right=_RIGHT).splitlines()]  # fmt: skip
@@ -98,7 +98,7 @@ def _figures(array: ArrayUse) -> list[str]:
 
 
 def sectors_text(traffic: Traffic) -> str:
-    """Return the sectors of a request as text: one number, or fewest, mean and most."""
+    """Return the sectors per request of an access: one number, or `fewest / mean / most`."""
     if traffic.fewest == traffic.most:
         return str(traffic.most)
     return f"{traffic.fewest} / {traffic.mean:.4g} / {traffic.most}"
@@ -140,7 +140,7 @@ def _causes(array: ArrayUse) -> Iterable[str]:
 
 
 def _requests_text(traffic: Traffic) -> str:
-    """Return requests and transferred bytes as text; the best and the worst if there are bounds."""
+    """Return requests and transferred bytes of an access as text; a range if there are bounds."""
     if traffic.best is None:
         return f"{traffic.requests} requests move {size_text(traffic.moved)}"
     return (
@@ -327,7 +327,7 @@ class _Drawn(Struct, frozen=True):
 
 
 def warps_svg(answer: Coalescing) -> str:
-    """Return a picture of typical and worst warps of each array, and of shared-memory banks.
+    """Return a picture of typical and worst warps of a kernel's arrays, and of shared-memory banks.
 
     Used sectors are blue; their unused part, below, is orange.
     """
@@ -384,7 +384,7 @@ def _document(caption: Sequence[str], drawn: Sequence[_Drawn]) -> str:
 
 
 def _rows(drawn: Sequence[_Drawn]) -> list[list[_Drawn]]:
-    """Return the drawings in rows, each as wide as fits."""
+    """Return the drawings in rows, with as many next to each other as fit into `ROOM`."""
     rows: list[list[_Drawn]] = []
     for part in drawn:
         used = sum([other.width + GAP for other in rows[-1]]) if rows else ROOM
@@ -396,7 +396,7 @@ def _rows(drawn: Sequence[_Drawn]) -> list[list[_Drawn]]:
 
 
 def _array(array: ArrayUse) -> _Drawn:
-    """Return a drawing of the typical warp, and next to it the worst one if that differs."""
+    """Return a drawing of an array's typical warp, and next to it the worst one if that differs."""
     traffic = array.traffic
     assert traffic is not None
     kind = "output" if array.is_output else "operand"
@@ -441,9 +441,9 @@ def _beside(parts: Sequence[_Drawn]) -> _Drawn:
 
 
 def _warp(title: str, request: Request) -> _Drawn:
-    """Return a drawing of a request: lanes as rows, sectors as columns.
+    """Return a drawing of the request of one warp: lanes as rows, sectors as columns.
 
-    Below is the used part of each sector.
+    Below is the used part of each sector. `title` is the heading.
     """
     touched = _bytes_by_sector(request)
     sectors = sorted(touched)[:MOST_COLUMNS]
@@ -538,7 +538,10 @@ def _rect(shade: str, x: float, y: float, width: float, height: float) -> str:
 
 
 def warps_html(answers: Sequence[Coalescing], texts: Sequence[str]) -> str:
-    """Return an HTML page: for each kernel its text from `texts`, and its picture."""
+    """Return an HTML page: for each kernel its text from `texts`, and its picture.
+
+    `answers` has the coalescing of each kernel.
+    """
     parts = [
         f"<pre>{_escaped(text)}</pre>\n{warps_svg(answer)}"
         for answer, text in zip(answers, texts, strict=True)

@@ -47,7 +47,10 @@ def result_text(value: Any, type_: Type, *, brief: bool = False, dense: bool = F
 
 
 def result_json(value: Value, type_: Type) -> Any:
-    """Return a result as JSON; a tuple is a list."""
+    """Return a result of a program as JSON; a tuple is a list.
+
+    An array has its type, statistics, and its elements if they are at most `MOST_SHOWN`.
+    """
     if isinstance(type_, TupleType):
         assert isinstance(value, tuple)
         return [result_json(v, t) for v, t in zip(value, type_.elements, strict=True)]
@@ -78,7 +81,7 @@ def _number(value: Any) -> Any:
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return the comparison of two runs as JSON."""
+    """Return the comparison of two programs' values as JSON, with the first difference."""
     found: dict[str, Any] = {
         "instructions": finding.instructions,
         "of": finding.of,
@@ -108,7 +111,10 @@ def finding_json(finding: Finding) -> dict[str, Any]:
 
 
 def finding_text(finding: Finding) -> Iterator[str]:
-    """Yield lines about the first instruction that differs, with its operands."""
+    """Yield lines about the first instruction whose value differs in two programs.
+
+    They state its operands. Without a difference, one line states how many values were compared.
+    """
     ins = finding.instruction
     lost = f" ({finding.left_out:,} were too many to be kept)" if finding.left_out else ""
     if ins is None and not finding.values:
@@ -138,7 +144,7 @@ def finding_text(finding: Finding) -> Iterator[str]:
 
 
 def _how_many(finding: Finding) -> str:
-    """Return a text with the number of compared instructions, and of all."""
+    """Return as text the number of compared instructions, and of all if that is known."""
     of = f" of {finding.of:,}" if finding.of else ""
     return f"{finding.instructions:,}{of} instructions"
 
@@ -210,7 +216,7 @@ def _why(proof: Proof) -> str:
 
 
 def compared_json(compared: Compared) -> dict[str, Any]:
-    """Return one comparison as JSON."""
+    """Return one comparison of two programs as JSON: verdict, reason and counterexample."""
     proof = compared.proof
     example = proof.counter_example
     return {
@@ -299,9 +305,9 @@ _FEW: Final = 4
 
 
 def differences_text(differences: Differences, *, most: int) -> Iterator[str]:
-    """Yield the counts, then one line for each change, by computation.
+    """Yield the number of changes by kind, then one line for each change, by computation.
 
-    `most` is the maximum number of changes.
+    `most` is the maximum number of changes. For equal programs the first line states that.
     """
     if differences.none:
         yield "the same"
@@ -358,7 +364,7 @@ def _lines(change: Change) -> Iterator[str]:
 
 
 def _around(change: Change, ins: Instruction) -> str:
-    """Return a text with the line of an instruction and its users."""
+    """Return as text the line of a changed instruction, and the first few that read its value."""
     place = f"  line {ins.span.line_col[0]}" if ins.span is not None else ""
     if not change.users:
         return place

@@ -33,7 +33,7 @@ _DECIMAL_UNITS: Final = (
     (10**18, 10**18, "E"), (10**15, 10**15, "P"), (10**12, 10**12, "T"),
     (10**9, 10**9, "G"), (10**6, 10**6, "M"), (10**4, 10**3, "k"),
 )  # fmt: skip
-"""Rows of minimum count, size of the unit, and its prefix."""
+"""Rows of the minimum count from which a unit is used, the size of the unit, and its prefix."""
 _UNITS: Final = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"))
 
 
@@ -182,7 +182,7 @@ def _waste(groups: Sequence[Group[KernelCost]]) -> str:
 
 
 def _limits(groups: Sequence[Group[KernelCost]]) -> str:
-    """Return the limit that accounts for most of the groups' bound."""
+    """Return the limit, such as memory, of the kernels with most of the groups' bound."""
     by_limit: dict[str, int] = {}
     for group in groups:
         for k in group.members:
@@ -210,7 +210,7 @@ def _why(groups: Sequence[Group[AccessCost]]) -> str:
 
 
 def access_cause(array: ArrayUse) -> str:
-    """Return the cause of an access's unused bytes as text."""
+    """Return the cause of an access's unused bytes as text: tile, map, or sectors of a request."""
     if array.tile is not None:
         sizes = "x".join(map(str, array.tile.sizes))
         return f"tile {sizes}: {array.tile.run} bytes in a row"
@@ -229,7 +229,11 @@ def cost_of_kernel_json(
 ) -> dict[str, Any]:
     """Return one kernel as in schema `hloscope.cost/1`.
 
-    A Triton fusion may have the rating of its tiles.
+    Args:
+        kernel: The kernel.
+        origin: Its origin in the source.
+        rating: Bytes of a Triton fusion's tiles, compared with other tilings; `None` for other
+            kernels.
     """
     footprint = kernel.footprint
     return {
@@ -267,7 +271,10 @@ def cost_totals_json(kernels: Sequence[KernelCost]) -> dict[str, Any]:
 
 
 def cost_of_group_json(group: Group[KernelCost], grouping: Grouping) -> dict[str, Any]:
-    """Return the cost of a group of kernels and the names of its members, as JSON."""
+    """Return the cost of a group of kernels and the names of its members, as JSON.
+
+    `grouping` computes the group's name.
+    """
     return {
         "what": grouping.label(group),
         **grouping.origin(group).to_json(),
@@ -278,7 +285,10 @@ def cost_of_group_json(group: Group[KernelCost], grouping: Grouping) -> dict[str
 
 
 def accesses_json(group: Group[AccessCost], grouping: Grouping) -> dict[str, Any]:
-    """Return the transfers of a group of accesses, their cause and kernels, as JSON."""
+    """Return the transfers of a group of accesses, their cause and kernels, as JSON.
+
+    `grouping` computes the group's name.
+    """
     return {
         "what": grouping.label(group),
         **grouping.origin(group).to_json(),
@@ -290,7 +300,10 @@ def accesses_json(group: Group[AccessCost], grouping: Grouping) -> dict[str, Any
 
 
 def triton_json(use: TritonUse) -> dict[str, Any]:
-    """Return the rating of a Triton fusion's tiles, for one run, as JSON."""
+    """Return as JSON how the bytes of a Triton fusion's tiles compare with other tilings.
+
+    The bytes are those of one run.
+    """
     best = use.best
     return {
         "tile": list(use.sizes),
@@ -341,7 +354,7 @@ def measured_table(
 def _a_second(groups: Sequence[Group[MeasuredCost]], amount: Callable[[MeasuredCost], int]) -> int:
     """Return an amount per second: its sum over the measured time.
 
-    Only kernels with a known cost count.
+    `amount` returns the amount of one kernel in all runs. Only kernels with a known cost count.
     """
     time = _total(groups, lambda row: row.time if row.kernel is not None else 0)
     return _total(groups, amount) * _SECOND // time if time else 0
@@ -356,7 +369,10 @@ def _flops_a_second(groups: Sequence[Group[MeasuredCost]]) -> str:
 
 
 def measured_json(row: MeasuredCost, grouping: Grouping) -> dict[str, Any]:
-    """Return one measured instruction as in schema `hloscope.measured/1`."""
+    """Return one measured instruction as in schema `hloscope.measured/1`.
+
+    `grouping` finds its origin in the source.
+    """
     kernel = row.kernel
     return {
         "name": row.instruction.name,
@@ -375,7 +391,10 @@ def measured_json(row: MeasuredCost, grouping: Grouping) -> dict[str, Any]:
 
 
 def measured_group_json(group: Group[MeasuredCost], grouping: Grouping) -> dict[str, Any]:
-    """Return the measured and lost time of a group of kernels and its members, as JSON."""
+    """Return the measured and lost time of a group of kernels and its members, as JSON.
+
+    `grouping` computes the group's name.
+    """
     return {
         "what": grouping.label(group),
         **grouping.origin(group).to_json(),
@@ -393,7 +412,10 @@ def measured_group_json(group: Group[MeasuredCost], grouping: Grouping) -> dict[
 
 
 def advice_lines(advice: Sequence[Advice], module: Module) -> list[str]:
-    """Return two lines for each advice: its text with its share, and the proving command."""
+    """Return two lines for each advice: its text with its share, and the proving command.
+
+    `module` is the program, for source lines.
+    """
     lines = []
     for one in advice:
         source = provenance_of(one.instruction, module).place
@@ -407,7 +429,10 @@ def advice_lines(advice: Sequence[Advice], module: Module) -> list[str]:
 
 
 def advice_json(advice: Advice, module: Module) -> dict[str, Any]:
-    """Return an advice as in schema `hloscope.cost/1`."""
+    """Return an advice as in schema `hloscope.cost/1`.
+
+    `module` is the program, for the source line.
+    """
     return {
         "kind": str(advice.kind),
         "text": advice.text,
@@ -425,7 +450,10 @@ def advice_json(advice: Advice, module: Module) -> dict[str, Any]:
 
 
 def triton_text(name: str, use: TritonUse) -> str:
-    """Return the rating of a Triton fusion's tiles in one run, as one line."""
+    """Return as one line how the bytes of a Triton fusion's tiles compare with other tilings.
+
+    `name` is the name of the fusion; the bytes are those of one run.
+    """
     least = f"{size_text(use.least)} at least"
     if use.compiled is None:
         return f"tiles of {name}: {least}; compiled tiles unknown: {use.reason}"
@@ -442,7 +470,8 @@ def triton_text(name: str, use: TritonUse) -> str:
 def collectives_text(transfers: Sequence[Transfer], *, is_scheduled: bool) -> str:
     """Return a text with the number of collectives, bytes sent, and how many are exposed.
 
-    Empty if there are none. Without a schedule it is unknown which are exposed.
+    Empty if there are none. `is_scheduled` states whether the program has a schedule; without one
+    it is unknown which are exposed.
     """
     if not transfers:
         return ""
@@ -457,7 +486,11 @@ def collectives_text(transfers: Sequence[Transfer], *, is_scheduled: bool) -> st
 
 
 def collectives_json(transfers: Sequence[Transfer], *, is_scheduled: bool) -> dict[str, Any]:
-    """Return sums over all runs of a program's collectives, as JSON."""
+    """Return sums over all runs of a program's collectives, as JSON.
+
+    `is_scheduled` states whether the program has a schedule; without one it is unknown how many
+    collectives are exposed.
+    """
     rings = [(one.link.ring if one.link is not None else None, one.times) for one in transfers]
     return {
         "collectives": len(transfers),

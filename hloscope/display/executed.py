@@ -229,9 +229,9 @@ def _sizes(sizes: tuple[int, int, int]) -> str:
 
 
 def _instructions(run: PtxRun) -> str:
-    """Return a table of the instructions that access memory.
+    """Return a table of the instructions of a run that access memory, as text.
 
-    Instructions with one name that access one array share a row, with their first line.
+    Instructions with one name that access one array share a row, with the line of the first.
     """
     groups: dict[tuple[str, str], list[InstructionAccess]] = {}
     for access in run.instructions:
@@ -246,7 +246,10 @@ def _instructions(run: PtxRun) -> str:
 
 
 def _shared(run: PtxRun) -> str:
-    """Return a table of accesses to shared memory; instructions with one name share a row."""
+    """Return a table of a run's accesses to shared memory, as text.
+
+    Instructions with one name share a row, with the line of the first.
+    """
     groups: dict[str, list[SharedAccess]] = {}
     for access in run.shared:
         groups.setdefault(access.name, []).append(access)

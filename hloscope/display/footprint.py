@@ -66,7 +66,7 @@ def footprint_json(footprint: Footprint) -> dict[str, Any]:
 
 
 def run_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any]:
-    """Return one kernel of a program as JSON, with the number of its runs."""
+    """Return one kernel of a program as JSON, with the number of its runs and its origin."""
     placed = {"computation": kernel.computation.name, **origin.to_json()}
     runs = {"times": kernel.runs, "bytes": kernel.bytes, "assumed": list(kernel.notes)}
     footprint = {**footprint_json(kernel.footprint), "name": kernel.instruction.name}
@@ -149,6 +149,13 @@ def groups_svg(groups: Sequence[Group[KernelCost]], grouping: Grouping, name: st
 
 
 def _array(kind: str, shade: str, array: ArrayFootprint) -> _Bar:
+    """Return the bar of one array, whose accessed part is coloured.
+
+    Args:
+        kind: Words before the array's number, `operand` or `output`.
+        shade: CSS class of the accessed part.
+        array: The array.
+    """
     touched = array.touched
     whole = array.size
     at_most = "" if touched.is_exact else "≤ "
@@ -161,6 +168,13 @@ def _array(kind: str, shade: str, array: ArrayFootprint) -> _Bar:
 
 
 def _group(group: Group[KernelCost], grouping: Grouping, total: int) -> _Bar:
+    """Return the bar of a group of kernels: the bytes that they read and write in all runs.
+
+    Args:
+        group: The group.
+        grouping: The grouping, which names the group.
+        total: Bytes of all groups.
+    """
     kernels, runs = kernels_and_runs([group])
     share = share_text(group.total / total) if total else ""
     often = f", {runs:,} runs" if runs != kernels else ""
@@ -208,6 +222,13 @@ def _drawn(caption: Sequence[str], bars: Sequence[_Bar]) -> str:
 
 
 def _rect(shade: str, x: float, y: float, width: float) -> str:
-    """Return a bar as an SVG element; a bar that is not 0 has a visible width."""
+    """Return a bar as an SVG element; a bar that is not 0 has a visible width.
+
+    Args:
+        shade: CSS class of the bar.
+        x: Left x coordinate.
+        y: Upper y coordinate.
+        width: Width of the bar.
+    """
     wide = max(width, 1.0) if width > 0 else 0.0
     return f'<rect class="{shade}" x="{x:g}" y="{y:g}" width="{wide:.2f}" height="{HIGH}"/>'

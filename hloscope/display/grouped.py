@@ -108,6 +108,15 @@ def _row(
     share: tuple[float, float | None],
     columns: Sequence[Column[R]],
 ) -> list[str]:
+    """Return the cells of one row of a grouped table.
+
+    Args:
+        part: The group of the row, or all groups that share the row.
+        total: Text of the total.
+        share: Share of the total in all, and the share cumulated up to this row; `None` without
+            one.
+        columns: The columns after these.
+    """
     this, cumulated = share
     return [
         total,
@@ -191,7 +200,9 @@ class Grouping:
     def __init__(self, by: str, module: Module) -> None:
         """Set the grouping by its name.
 
-        It is one of `names`, or `scope:N` for the first N parts of scopes.
+        Args:
+            by: One of `names`, or `scope:N` for the first N parts of scopes.
+            module: The program of the rows.
 
         Raises:
             UnknownNameError: No grouping has that name.

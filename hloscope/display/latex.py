@@ -32,7 +32,7 @@ def to_latex(answer: Answer) -> str:
 
 
 def _shared(answer: Answer) -> list[str]:
-    """Return the conditions that all maps share.
+    """Return the conditions of a result's maps that all maps share, as LaTeX.
 
     Empty if there is only one map, or a map without a domain.
     """

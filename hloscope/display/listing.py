@@ -143,7 +143,10 @@ class Listing:
         return f"{figure} ({padded} padded)" if padded != figure else str(figure)
 
     def _place(self, full: bool) -> Callable[[Computation, Instruction], str]:
-        """Return a cell function for the source position, without folders unless `full` is set."""
+        """Return a function from an instruction to the text of its source position.
+
+        The text has no folders unless `full` is set.
+        """
 
         def text(origin: Provenance) -> str:
             return origin.place if full else origin.place.rpartition("/")[2]
@@ -158,7 +161,7 @@ class Listing:
         return known
 
     def described(self, computation: Computation, ins: Instruction) -> dict[str, Any]:
-        """Return an instruction as JSON."""
+        """Return an instruction of a computation as JSON."""
         origin = self._origin(ins)
         described: dict[str, Any] = {
             "name": ins.name,
@@ -228,7 +231,8 @@ Printed: TypeAlias = Callable[[Instruction], str]
 class ListedInstruction(NamedTuple):
     """An instruction to print, with its computation and module.
 
-    `printed` prints an instruction; `users` returns the users of a computation's values.
+    `printed` returns the text of an instruction; `users` returns the users of a computation's
+    values.
     """
 
     module: Module
@@ -241,7 +245,13 @@ class ListedInstruction(NamedTuple):
 def listed_instructions(
     module: Module, places: Iterable[tuple[Computation, Instruction]], printed: Printed
 ) -> list[ListedInstruction]:
-    """Return the instructions as `ListedInstruction`; they share the printer and the users."""
+    """Return the instructions as `ListedInstruction`; they share the table of users.
+
+    Args:
+        module: The program.
+        places: The instructions, with their computations.
+        printed: Function that returns the text of an instruction.
+    """
     uses = cache(users)  # instructions of one computation share its table of users
     return [ListedInstruction(module, *place, printed, uses) for place in places]
 
@@ -316,7 +326,10 @@ def neighbourhood_text(
 def _printed_line(ins: Instruction, full: bool, printed: Printed) -> str:
     """Return the instruction in its own language, on one line.
 
-    With `full`, a backend config in JSON is left out, because `_config` prints it.
+    Args:
+        ins: The instruction.
+        full: Leave out a backend config in JSON, because `_config` prints it.
+        printed: Function that returns the text of an instruction.
     """
     if full and (config := ins.extra("backend_config")) is not None and _pretty(config):
         style = replace(STYLES["short"], backend_config=False)
@@ -325,7 +338,10 @@ def _printed_line(ins: Instruction, full: bool, printed: Printed) -> str:
 
 
 def _origin(found: ListedInstruction, full: bool) -> Iterator[str]:
-    """Yield the framework's name of an instruction, then its source positions."""
+    """Yield the framework's name of an instruction, then its source positions.
+
+    With `full` all positions are yielded, otherwise at most `MOST_FRAMES`.
+    """
     origin = provenance_of(found.instruction, found.module)
     if origin.op_name:
         yield f"  from {origin.op_name}"
@@ -356,7 +372,10 @@ def _pretty(text: str) -> list[str] | None:
 
 
 def computation_text(computation: Computation, full: bool, printed: Printed) -> Iterator[str]:
-    """Yield a computation line by line; with `full`, types are not shortened."""
+    """Yield a computation line by line; with `full`, types are not shortened.
+
+    `printed` returns the text of an instruction.
+    """
     shape = shape_text if full else brief_type
     parameters = ", ".join(f"{p.name}: {shape(p.type)}" for p in computation.parameters)
     yield f"{computation.name} ({parameters}) -> {shape(computation.root.type)} {{"
@@ -405,7 +424,10 @@ def _instruction_json(ins: Instruction, printed: Printed) -> dict[str, Any]:
 
 
 def computation_json(computation: Computation, printed: Printed) -> dict[str, Any]:
-    """Return name, parameters, root and instructions of a computation, as JSON."""
+    """Return name, parameters, root and instructions of a computation, as JSON.
+
+    `printed` returns the text of an instruction.
+    """
     return {
         "computation": computation.name,
         "parameters": [p.name for p in computation.parameters],
@@ -459,7 +481,7 @@ def branches(root: Computation) -> Iterator[Branch]:
 
 
 def tree_table(listed: list[Branch]) -> Table:
-    """Return a table with a row for each computation, indented by its depth."""
+    """Return a table with a row for each computation of a call tree, indented by its depth."""
     rows = [
         [
             f"{'  ' * b.depth}{b.computation.name}",

@@ -39,7 +39,13 @@ from hloscope.support.source import in_page
 
 
 def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
-    """Return a chain as text: from its sources on, the verdict with its reason, a replacement."""
+    """Return a chain as text: its ops from the sources on, the verdict, and a replacement.
+
+    Args:
+        chain: The chain.
+        rewriting: The shorter program, or the reason why there is none.
+        figures: The bytes that the chain moves, and those that can be saved.
+    """
     rows = [["", leaf.value.name, "", print_type(leaf.type), ""] for leaf in chain.leaves]
     rows += [
         [str(k), step.name, opcode_of(step), print_type(step.type), _note(chain, step)]
@@ -57,9 +63,9 @@ def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
 
 
 def _exchange_text(passing: Exchange) -> str:
-    """Return a line on whether the movement can be exchanged with a neighbouring op.
+    """Return a line on whether a chain's movement can be exchanged with a neighbouring op.
 
-    If so, it states the bytes written then.
+    If so, the line states the bytes written before and after the exchange.
     """
     where = "after" if passing.is_reduction else "before"
     told = f"{where} {opcode_of(passing.op)} `{passing.op.name}`"
@@ -142,7 +148,10 @@ def layout_text(layout: Layout) -> str:
 
 
 def chain_json(figures: Figures, rewriting: Rewriting | None = None) -> dict[str, Any]:
-    """Return a chain as JSON; with its rewriting if that is given."""
+    """Return a chain as JSON; with its rewriting if that is given.
+
+    `figures` has the chain and its bytes.
+    """
     chain = figures.chain
     assert chain is not None
     described: dict[str, Any] = {
@@ -207,7 +216,10 @@ def _order_json(layout: Layout | None) -> list[int] | None:
 
 
 def chain_html(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
-    """Return a page with the picture, the verdict and the rewriting."""
+    """Return a page with a chain's picture, its verdict and its rewriting.
+
+    `figures` has the bytes that the chain moves, and those that can be saved.
+    """
     said = in_page(chain_text(chain, rewriting, figures))
     title = in_page(f"{chain.sink.name}: {chain.kind}")
     return (
@@ -305,7 +317,11 @@ class _Structures:
 
 
 def _origin_op(figures: Figures, module: Module) -> Instruction:
-    """Return the op of a chain that moves the bytes; without origin, the last op with one."""
+    """Return the op of a chain that moves the bytes; if it has no origin, the last op with one.
+
+    `module` is the program, which states the origins. If no op has an origin, the op that moves the
+    bytes is returned.
+    """
     values = [figures.value]
     if figures.chain is not None:
         blocking = figures.chain.blocking
@@ -322,7 +338,10 @@ def movement_table(
 ) -> Table:
     """Return the groups of movement as a table: the rest as one row, and the sum.
 
-    `top` is the maximum number of groups with a row of their own.
+    Args:
+        groups: All groups, with their bytes moved.
+        grouping: The grouping, which names the groups.
+        top: Maximum number of groups with a row of their own; `None` for all.
     """
     figures: list[Column[MovementRow]] = [
         Column("could save", lambda some: size_text(sum(map(_saved_bytes, some))))
@@ -343,12 +362,15 @@ def movement_table(
 def _of_one(
     cell: Callable[[Group[MovementRow]], str],
 ) -> Callable[[Sequence[Group[MovementRow]]], str]:
-    """Return a cell function whose text is empty unless the cell is for a single group."""
+    """Return a function from a row's groups to a cell, which is empty for several groups.
+
+    `cell` returns the cell for a single group.
+    """
     return lambda groups: cell(groups[0]) if len(groups) == 1 else ""
 
 
 def _name(group: Group[MovementRow]) -> str:
-    """Return the last op of the first chain, and the number of other chains, as text."""
+    """Return as text the last op of a group's first chain, and the number of its other chains."""
     others = len(group.members) - 1
     name = group.first.figures.value.name
     return f"{name} and {others:,} like it" if others else name
@@ -389,7 +411,10 @@ _NOUNS: Final = {
 
 
 def movement_summary(savings: Savings) -> str:
-    """Return a line with the number of chains by verdict, and the bytes moved and saved."""
+    """Return a line with the number of chains by verdict, and the bytes moved and saved.
+
+    `savings` has the bytes of each chain.
+    """
     if not savings.figures:
         return "no chains of data movement"
     chains = [found.chain for found in savings.figures if found.chain is not None]
@@ -407,7 +432,10 @@ def movement_summary(savings: Savings) -> str:
 
 
 def about_movement(savings: Savings) -> list[str]:
-    """Return notes on why the figures may not be comparable with those of other texts."""
+    """Return notes on why the bytes moved may not be comparable with those of other texts.
+
+    They state that the program has no layouts, or no fusions.
+    """
     types = [found.value.type for found in savings.figures]
     has_layouts = any([isinstance(type_, TensorType) and type_.layout for type_ in types])
     said = [] if has_layouts or not types else [NO_LAYOUTS]
@@ -417,7 +445,10 @@ def about_movement(savings: Savings) -> list[str]:
 def movement_groups_json(
     groups: Sequence[Group[MovementRow]], grouping: Grouping, most: int
 ) -> list[dict[str, Any]]:
-    """Return the groups as in schema `hloscope.cancel/2`, each with its first `most` members."""
+    """Return the groups as in schema `hloscope.cancel/2`, each with its first `most` members.
+
+    `grouping` computes the names of the groups.
+    """
     every = shares([group.total for group in groups])
     return [
         {**_group_json(group, grouping, most), "share": share, "cumulated": cumulated}
@@ -426,6 +457,10 @@ def movement_groups_json(
 
 
 def _group_json(group: Group[MovementRow], grouping: Grouping, most: int) -> dict[str, Any]:
+    """Return a group of data movement as JSON, with its first `most` members.
+
+    `grouping` computes the group's name.
+    """
     first, origin = group.first.figures, grouping.origin(group)
     kernels, runs = kernels_and_runs([group])
     chain = first.chain
@@ -448,7 +483,7 @@ def _group_json(group: Group[MovementRow], grouping: Grouping, most: int) -> dic
 
 
 def member_json(figures: Figures) -> dict[str, Any]:
-    """Return one chain or kernel of a group as JSON."""
+    """Return one chain or kernel of a group as JSON: name, runs, bytes moved and saved."""
     return {
         "name": figures.value.name,
         "runs": figures.runs,
@@ -483,7 +518,10 @@ _STYLE: Final = (
 
 
 def chain_svg(chain: Chain, figures: Figures) -> str:
-    """Return the chain from its sources to the last op, as an SVG document."""
+    """Return a chain from its sources to the last op, as an SVG document.
+
+    `figures` has the bytes that it moves, and those that can be saved.
+    """
     body: list[str] = []
     y = _PAD + 44.0
     wide = 0.0
@@ -523,9 +561,13 @@ def _saved(figures: Figures) -> str:
 
 
 def _rows(chain: Chain, leaf: Leaf) -> list[tuple[Instruction | None, IndexingMap | None]]:
-    """Return the source and each op, with their maps to the source.
+    """Return a source of a chain and each op after it, with their maps to the source.
 
-    `None` stands for ops that are left out.
+    `None` stands for ops that are left out, if there are more than `_MOST_ROWS`.
+
+    Args:
+        chain: The chain.
+        leaf: The source.
     """
     first = leaf.value, IndexingMap.identity(leaf.type.shape)
     found: list[tuple[Instruction | None, IndexingMap | None]] = [first, *chain.along(leaf)]
@@ -575,7 +617,10 @@ def _row(
 
 
 def _source_dimensions(m: IndexingMap | None, k: int) -> list[int]:
-    """Return the source dimensions whose index depends on dimension `k` of a value."""
+    """Return the source dimensions whose index depends on dimension `k` of a value.
+
+    `m` maps an index of the value to the source; empty if it is `None`, for unknown.
+    """
     if m is None:
         return []
     return [r for r, e in enumerate(m.results) if Dim(k) in variables(e)]
@@ -612,6 +657,15 @@ def _cut(text: str, most: int) -> str:
 
 
 def _text(x: float, y: float, text: str, tone: str = "", *, size: float = 0) -> str:
+    """Return a line of text at (x, y) as an SVG element.
+
+    Args:
+        x: Left x coordinate.
+        y: The y coordinate of the baseline.
+        text: The text.
+        tone: CSS class; empty for none.
+        size: Font size of a bold text; 0 for the usual font.
+    """
     named = f' class="{tone}"' if tone else ""
     sized = f' font-size="{size:g}" font-weight="600"' if size else ""
     return f'<text{named}{sized} x="{x:g}" y="{y:g}">{in_page(text)}</text>'

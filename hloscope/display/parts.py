@@ -82,6 +82,13 @@ def access_parts(access: Access, sizes: Sequence[int]) -> AccessParts:
 
 
 def _where(m: IndexingMap, texts: MapTexts, sizes: Sequence[int]) -> tuple[str, ...]:
+    """Return the conditions of a map, except bounds that every index of the tensor fulfils.
+
+    Args:
+        m: The map.
+        texts: Texts of the map.
+        sizes: Sizes of the tensor that the map starts from.
+    """
     if m.is_known_empty or m.is_undefined:
         return ()
     hidden: set[Var] = {Runtime(i) for i, v in enumerate(m.runtime) if v.is_every}
@@ -142,7 +149,10 @@ def _conditions(
 
 
 def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
-    """Yield, for each variable without an upper bound, a constraint that bounds it."""
+    """Yield, for each variable of a map without an upper bound, a constraint that bounds it.
+
+    The bound consists of run-time values only. A variable without such a constraint is left out.
+    """
     found: set[Var] = set()
     for e, i in m.constraints:
         for v in variables(e):
@@ -186,6 +196,7 @@ def source_text(variable: RuntimeVariable) -> str:
 
 
 def _device(m: IndexingMap, variable: RuntimeVariable) -> str:
+    """Return as text the replica from which a variable of a map is read; empty for the own one."""
     if not variable.via:
         return ""
     positions = ", ".join(to_text(e, m.names) for e in variable.positions)
@@ -193,6 +204,7 @@ def _device(m: IndexingMap, variable: RuntimeVariable) -> str:
 
 
 def _subscript(m: IndexingMap, variable: RuntimeVariable) -> str:
+    """Return as text the index at which a variable of map `m` is read; empty for a scalar."""
     index = ", ".join(to_text(e, m.names) for e in variable.index)
     return f"[{index}]" if index else ""
 

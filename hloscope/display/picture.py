@@ -131,7 +131,7 @@ class _Grid(Struct, frozen=True):
 
 
 def _below(side: range, size: int) -> range:
-    """Return the indices below `size`.
+    """Return the indices of `side` that are below `size`, the size of the dimension.
 
     Maps of an invalid program may lead outside of the tensor.
     """
@@ -139,7 +139,12 @@ def _below(side: range, size: int) -> range:
 
 
 def _per_block(side: range, block: int) -> Iterator[tuple[int, int]]:
-    """Yield each block that evenly spaced indices intersect, with the number of indices in it."""
+    """Yield each block that evenly spaced indices intersect, with the number of indices in it.
+
+    Args:
+        side: The indices.
+        block: Number of consecutive indices of a block; block 0 begins at index 0.
+    """
     if not side:
         return
     for at in range(side.start // block, side[-1] // block + 1):
@@ -151,6 +156,8 @@ def _per_block(side: range, block: int) -> Iterator[tuple[int, int]]:
 
 def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()) -> str:
     """Return the panels in rows, as an SVG document, with the notes below.
+
+    `caption` is the text above the panels.
 
     >>> here = Mark([(range(1, 2), range(2, 3))], OUTPUT, "here")
     >>> picture = svg([Panel("x", (2, 3), [here])], caption="a < b")
@@ -249,15 +256,20 @@ def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
 def _height(grid: _Grid, prefix: Index) -> float:
     """Return the height of a slice with its label.
 
-    `prefix` is the index of the leading dimensions.
+    Args:
+        grid: The cells of the slice.
+        prefix: Index of the leading dimensions; a slice of a matrix or vector has none, and no
+            label.
     """
     return grid.rows * grid.size + 8 + _LABEL * bool(prefix)
 
 
 def _slices(panel: Panel) -> tuple[list[Index], str]:
-    """Return the leading indices of the slices to draw, and a note about omitted ones.
+    """Return the leading indices of a tensor's slices to draw, and a note about omitted ones.
 
-    If nothing is marked, only the first slice is drawn.
+    A slice has the last two dimensions. It is drawn if it has marked elements, up to `MAX_SLICES`;
+    if nothing is marked, only the first slice is drawn. The note is the number of omitted slices,
+    empty for none.
     """
     prefixes: set[Index] = set()
     is_all = True
@@ -275,7 +287,7 @@ def _slices(panel: Panel) -> tuple[list[Index], str]:
 
 
 def _margin(grid: _Grid) -> float:
-    """Return the width of the labels of rows."""
+    """Return the width of the labels of a grid's rows."""
     return 4 + _TICK_CHAR * len(str(grid.height - 1))
 
 
@@ -335,7 +347,16 @@ def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iter
 
 
 def _tooltip(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, count: int) -> str:
-    """Return the tooltip of a cell: its elements, and the number `count` of marked ones."""
+    """Return the tooltip of a cell: its elements, and the number of marked ones.
+
+    Args:
+        panel: The tensor.
+        prefix: Index of the leading dimensions.
+        grid: The cells of the slice.
+        row: Row of the cell.
+        column: Column of the cell.
+        count: Number of marked elements in the cell.
+    """
     place = grid.place(row, column)[2 - min(len(panel.shape), 2) :]
     sides = [str(s.start) if side_size(s) == 1 else f"{s.start}:{s.stop}" for s in place]
     index = f"[{', '.join([*map(str, prefix), *sides])}]"
@@ -344,12 +365,14 @@ def _tooltip(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, co
 
 
 def _square(x: float, y: float, side: float, colour: str) -> str:
+    """Return a square as an SVG element; (x, y) is its upper left corner."""
     return f'<rect x="{x:g}" y="{y:g}" width="{side}" height="{side}" rx="1.5" fill="{colour}"/>'
 
 
 def _text(
     x: float, y: float, text: str, *, colour: str = _INK, size: float = 0, weight: int = 0
 ) -> str:
+    """Return a line of text at (x, y) as an SVG element; size and weight 0 are the defaults."""
     style = (f' font-size="{size:g}"' if size else "") + (
         f' font-weight="{weight}"' if weight else ""
     )
@@ -408,9 +431,9 @@ class Picture(NamedTuple):
 
 
 def label(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> Shape:
-    """Return a line of text as a shape.
+    """Return a line of text at (x, y) as a shape.
 
-    `kind` is its CSS class, `anchor` the point of the text that is at `x`.
+    `kind` is its CSS class, `anchor` the point of the text that is at `x`: SVG's `text-anchor`.
     """
     attributes = {"x": f"{x:g}", "y": f"{y:g}"}
     if kind:
@@ -421,7 +444,7 @@ def label(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> Sh
 
 
 def box(x: float, y: float, width: float, height: float, **more: str) -> Shape:
-    """Return a filled rectangle as a shape.
+    """Return a filled rectangle as a shape; `x` and `y` are its upper left corner.
 
     `more` are further attributes; `kind` stands for the CSS class.
     """

@@ -139,7 +139,15 @@ def _time(group: Group[KernelCost]) -> int:
 def _draw_roofs(
     axes: Any, kernels: Sequence[KernelCost], device: Device, intensities: Sequence[float]
 ) -> None:
-    """Draw the roof of the memory, and one for each unit and element type of the kernels."""
+    """Draw the roof of the memory, and one for each unit and element type of the kernels.
+
+    Args:
+        axes: Matplotlib axes to draw into.
+        kernels: The kernels.
+        device: The device, for its bandwidth.
+        intensities: Arithmetic intensities of the drawn points, which decide the range of the x
+            axis.
+    """
     used = {
         (part.unit, part.element): part.rate
         for kernel in kernels
@@ -171,7 +179,10 @@ def _draw_roofs(
 
 
 def _name_points(axes: Any, groups: Sequence[Group[KernelCost]]) -> None:
-    """Number the points of groups, and list their names above the roof, where no point can be."""
+    """Number the points of groups, and list the groups' names at the top left of the axes.
+
+    No point can be there, because it is above the roof.
+    """
     lines = []
     for number, group in enumerate(groups, 1):
         more = f" and {len(group.members) - 1} like it" if len(group.members) > 1 else ""
@@ -540,7 +551,10 @@ def layout_svg(grid: LayoutGrid) -> str:
 
 
 def _cells(grid: LayoutGrid, left: float, top: float) -> Iterator[Shape]:
-    """Yield the cells with their texts, and the numbers of rows and columns."""
+    """Yield the cells of a grid with their texts, and the numbers of rows and columns.
+
+    `left` and `top` are the coordinates of the first cell's upper left corner.
+    """
     for j in range(grid.columns):
         yield label(left + (j + 0.5) * _WIDE, top - 6, str(j), "faint", "middle")
     for i, row in enumerate(grid.rows):
@@ -556,9 +570,9 @@ def _cells(grid: LayoutGrid, left: float, top: float) -> Iterator[Shape]:
 
 
 def _filled(x: float, y: float, width: float, height: float, colour: int | None) -> Shape:
-    """Return a rectangle in colour number `colour` of the legend.
+    """Return a rectangle at (x, y) in colour number `colour` of the legend.
 
-    `None` stands for the colour of elements without a thread.
+    `None` stands for the colour of elements that no thread holds.
     """
     if colour is None:
         return box(x, y, width, height, kind="empty")

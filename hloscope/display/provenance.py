@@ -52,6 +52,8 @@ class Provenance(Struct, frozen=True):
 def provenance_of(ins: Instruction, module: Module) -> Provenance:
     """Return the origin of an instruction; empty if its metadata cannot be read.
 
+    `module` is its program, whose header may have the table of stack frames.
+
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo('ENTRY e { ROOT p = f32[] parameter(0), '
     ...                    'metadata={op_name="x" source_file="/a/train.py" source_line=12} }')
@@ -87,7 +89,7 @@ _SCHEDULED: Final = pattern(r'(\{(?:[^"]*"[^"]*")*?[ ,]*)scheduling_name="[^"]*"
 
 
 def _unscheduled(text: str) -> str:
-    """Return metadata without `scheduling_name`, which differs for each instruction of a dump.
+    """Return the text of metadata without `scheduling_name`, which differs for each instruction.
 
     >>> _unscheduled('{op_name="x" scheduling_name="loop_fusion.7" stack_frame_id=3}')
     '{op_name="x"  stack_frame_id=3}'
@@ -108,6 +110,8 @@ def _of_metadata(text: str, preamble: str) -> Provenance:
 
 def metadata_of(ins: Instruction, module: Module) -> Metadata:
     """Return the metadata of an instruction, with its source position in any of the three forms.
+
+    `module` is its program, whose header may have the table of stack frames.
 
     Raises:
         ParseError: The metadata cannot be parsed.
@@ -179,7 +183,10 @@ def _trace(location: mlir.Location) -> tuple[Frame, ...]:
 
 
 def _until_caller(location: mlir.Location) -> tuple[list[Frame], mlir.Location | None]:
-    """Return the frames before the outermost caller, and that caller; `None` if there is none."""
+    """Return the frames of a location before its outermost caller, and the location of that caller.
+
+    The caller is `None` if there is none.
+    """
     at, name = mlir.resolve_location(location), ""
     while isinstance(at, mlir.NameLoc):
         name = at.name
@@ -209,7 +216,7 @@ def _name(location: mlir.Location) -> str:
 
 
 def _frames(location: mlir.Location, function: str) -> Iterator[Frame]:
-    """Yield the source positions, innermost first.
+    """Yield the source positions of a location, innermost first.
 
     A name around a position is its function; `function` is the outermost one.
     """
@@ -252,7 +259,7 @@ class SourcePattern(Struct, frozen=True):
         return cls(file, int(first), int(last or first))
 
     def matches(self, frame: Frame) -> bool:
-        """Does the pattern match a source position?
+        """Does a source position match the pattern?
 
         A statement of several lines is at each of them.
         """

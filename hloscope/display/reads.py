@@ -78,9 +78,10 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
 
 
 def _drawn(answer: Answer, at: Index | None) -> OperandAnswer:
-    """Return the operand tensor to draw: the first one that an output depends on.
+    """Return the operand tensor to draw in an `indexing_from` result.
 
-    If `at` is given, the tensor must have that element, if any does.
+    It is the first one that an output depends on and that has the element `at` (any element if `at`
+    is `None`). If none has that element, it is the first one.
 
     Raises:
         UnsupportedError: The operand has no tensor.
@@ -94,9 +95,9 @@ def _drawn(answer: Answer, at: Index | None) -> OperandAnswer:
 
 
 def _notes(answer: Answer, count: int) -> list[str]:
-    """Return notes about tensors and outputs that are not drawn.
+    """Return notes about tensors and outputs of a result that are not drawn.
 
-    `count` is the number of tensors.
+    `count` is the number of tensors that could be drawn; at most `MAX_PANELS` are.
     """
     notes = []
     if count > MAX_PANELS:
@@ -295,6 +296,10 @@ def _access_notes(access: Access) -> Iterator[str]:
 def to_elements(answer: Answer, at: Index | None) -> str:
     """Return the elements that one element maps to, as text.
 
+    Args:
+        answer: The result of the indexing query.
+        at: Index of the element; `None` for one in the middle.
+
     Raises:
         ValueError: The queried tensor has no element `at`.
     """
@@ -318,7 +323,12 @@ def to_elements(answer: Answer, at: Index | None) -> str:
 
 
 def elements_json(answer: Answer, at: Index | None, file: str) -> dict[str, Any]:
-    """Return the elements that `at` maps to, as an object of schema `hloscope.elements/1`.
+    """Return the elements that one maps to, as an object of schema `hloscope.elements/1`.
+
+    Args:
+        answer: The result of the indexing query.
+        at: Index of the element; `None` for one in the middle.
+        file: Name of the program.
 
     Raises:
         ValueError: The queried tensor has no element `at`.
@@ -356,7 +366,13 @@ def _touched_json(found: Touched) -> dict[str, Any]:
 class Row(NamedTuple):
     """A tensor with accesses, and its elements that are read.
 
-    `what` is `operand` or `parameter`, `leaf` the number of the tensor in it.
+    Attributes:
+        what: `operand`, `parameter` or `output`.
+        number: Number of the operand, parameter or output.
+        name: Name of the tensor; empty for an output.
+        type: Type of the tensor.
+        leaf: Number of the tensor in its tuple.
+        found: The elements.
     """
 
     what: str
@@ -370,8 +386,13 @@ class Row(NamedTuple):
 class QueriedElement(NamedTuple):
     """A queried element of an output, or of an operand's tensor, with the elements it maps to.
 
-    For `indexing_from`, there is one for each tensor of the operand and each output; `source` is
-    the operand.
+    For `indexing_from`, there is one for each tensor of the operand and each output.
+
+    Attributes:
+        at: Index of the element.
+        output: The output that has it, or that depends on it.
+        source: For `indexing_from`, the operand; else `None`.
+        rows: The tensors with elements that it maps to.
     """
 
     at: Index
@@ -381,7 +402,7 @@ class QueriedElement(NamedTuple):
 
 
 def _queried_elements(answer: Answer, at: Index | None) -> Iterator[QueriedElement]:
-    """Yield the queried elements, with the elements they map to.
+    """Yield the queried elements of a result, with the elements they map to.
 
     From a tuple operand, tensors without such an element are left out; of several outputs, those
     that do not depend on it. `at` is the index; `None` for an element in the middle.
@@ -408,9 +429,9 @@ def _queried_elements(answer: Answer, at: Index | None) -> Iterator[QueriedEleme
 
 
 def _rows(answer: Answer, output: OutputAnswer, at: Index) -> Iterator[Row]:
-    """Yield a row for each tensor with elements that `at` maps to.
+    """Yield a row for each tensor with elements that an output's element `at` maps to.
 
-    A tuple operand has a row for each tensor.
+    A tuple operand has a row for each tensor. `answer` is the result of the query.
     """
     for operand in output.touched:
         types = leaf_types(operand.type)
@@ -444,7 +465,9 @@ def _lines(found: Touched) -> Iterator[str]:
 def to_html(answer: Answer, at: Index | None = None) -> str:
     """Return an HTML page with the instruction, the picture and the table of maps.
 
-    `at` is the index of the element in the picture; by default the one in the middle.
+    Args:
+        answer: The result of the indexing query.
+        at: Index of the element in the picture; by default the one in the middle.
     """
     return page(headline(answer.instruction, answer.opcode), html_fragment(answer, at))
 
@@ -452,7 +475,10 @@ def to_html(answer: Answer, at: Index | None = None) -> str:
 def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:
     """Return the result as HTML without the page around it, for a notebook's cell.
 
-    `at` is the index of the element in the picture; by default the one in the middle.
+    Args:
+        answer: The result of the indexing query.
+        at: Index of the element in the picture; by default the one in the middle.
+        picture: Include the picture.
     """
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _page_rows(answer)

@@ -239,7 +239,7 @@ border-bottom:1px solid #e4e8ee}
 
 
 def page(title: str, fragment: str) -> str:
-    """Return an HTML page with the given fragment."""
+    """Return an HTML page with a title and the given HTML fragment as its body."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="color-scheme" content="light dark"><title>{in_page(title)}</title>'
@@ -248,7 +248,10 @@ def page(title: str, fragment: str) -> str:
 
 
 def styled(inside: str) -> str:
-    """Return a fragment with the style of all pages; wide contents can be scrolled."""
+    """Return an HTML fragment with the style of all pages; wide contents can be scrolled.
+
+    `inside` is the fragment without the style.
+    """
     return f'<style>\n{_STYLE}</style>\n<div class="hloscope">\n{inside}</div>\n'
 
 
@@ -373,13 +376,16 @@ class Tabular(Shown):
 
 
 def json_text(value: Any, **options: Any) -> str:
-    """Return JSON as UTF-8 text; bytes of names that are not UTF-8 are escaped."""
+    """Return a value as JSON text in UTF-8; bytes of names that are not UTF-8 are escaped.
+
+    `options` are those of `json.dumps`.
+    """
     text = json.dumps(value, ensure_ascii=False, **options)
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def json_line(value: Any) -> str:
-    """Return JSON on one line without spaces, and without a line end.
+    """Return a value as JSON on one line without spaces, and without a line end.
 
     >>> json_line({"maps": [1, 2]})
     '{"maps":[1,2]}'
@@ -442,7 +448,7 @@ def coverage_table(rows: Sequence[OpCoverage]) -> Table:
 
 
 def coverage_summary(rows: Sequence[OpCoverage]) -> Iterator[str]:
-    """Yield lines with the numbers of ops by coverage."""
+    """Yield lines with numbers of ops: by precision of their maps, with tiles, and evaluated."""
     for direction in ("output_to_input", "input_to_output"):
         counts = Counter(getattr(row, direction) for row in rows)
         said = ", ".join(f"{counts[p]} {p}" for p in ("exact", "over", "unknown") if counts[p])

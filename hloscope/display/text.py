@@ -27,7 +27,7 @@ _BELOW: Final = "\n      for "
 
 
 def to_text(answer: Answer) -> str:
-    """Return the result as text: the instruction, then each operand with its maps."""
+    """Return an indexing result as text: the instruction, then each operand with its maps."""
     sections = [headline(answer.instruction, answer.opcode) + _origin(answer)]
     if answer.direction == "output_to_input":
         told, blocks = dict[tuple[str, ...], str](), _Blocks()
@@ -117,7 +117,10 @@ class _Blocks:
         self._elements: dict[Dims, str] = {}
 
     def body(self, operand: OperandAnswer, sizes: Dims) -> str:
-        """Return the lines about an operand below its title."""
+        """Return the lines about an operand below its title; they are cached.
+
+        `sizes` are those of the tensor that the maps start from.
+        """
         key = sizes, id(operand.check), *map(id, operand.accesses)
         known = self._bodies.get(key)
         if known is None:
@@ -127,7 +130,8 @@ class _Blocks:
     def _body(self, operand: OperandAnswer, sizes: Dims) -> str:
         """Compute the lines about an operand.
 
-        Maps that differ only in the tuple index share their text.
+        Maps that differ only in the tuple index share their text. `sizes` are those of the tensor
+        that the maps start from.
         """
         if len(operand.accesses) != 1:
             return _lines_about(operand, sizes)
@@ -144,7 +148,7 @@ class _Blocks:
         return known
 
     def element(self, answer: Answer, sizes: Dims) -> str:
-        """Return the name of an element; it is cached."""
+        """Return `_element` for a tensor with these sizes; it is cached."""
         known = self._elements.get(sizes)
         if known is None:
             known = self._elements[sizes] = _element(answer, sizes)
@@ -161,7 +165,14 @@ class _Blocks:
 def _grouped_accesses(
     answer: Answer, output: OutputAnswer, sizes: Dims, known: _Blocks
 ) -> Iterator[str]:
-    """Yield the accesses of many operands; operands with equal types and maps share an entry."""
+    """Yield the accesses of many operands; operands with equal types and maps share an entry.
+
+    Args:
+        answer: The result.
+        output: The output that reads the operands.
+        sizes: Sizes of the output, from which the maps start.
+        known: Cache of texts.
+    """
     groups: dict[tuple[str, str], list[OperandAnswer]] = {}
     for operand in output.touched:
         key = known.type(operand.type), known.body(operand, sizes)
@@ -192,7 +203,10 @@ def runs(numbers: Iterable[int]) -> str:
 
 
 def _reached(answer: Answer) -> Iterator[str]:
-    """Yield text about the outputs that depend on an element of the operand, in order."""
+    """Yield text about the outputs that depend on an element of the queried operand, in order.
+
+    A tuple operand has a text for each of its tensors.
+    """
     reached: dict[int, list[tuple[OutputAnswer, OperandAnswer]]] = {}
     for output in answer.outputs:
         for operand in output.touched:
@@ -212,7 +226,7 @@ def _reached(answer: Answer) -> Iterator[str]:
 
 
 def _not_reached(answer: Answer) -> str:
-    """Return the names of the outputs that do not depend on the operand."""
+    """Return the names of the outputs that do not depend on the queried operand; may be empty."""
     missed = [output for output in answer.outputs if not output.touched]
     asked = sum(len(output.operands) for output in answer.outputs)
     if asked <= len(answer.outputs):
@@ -229,7 +243,10 @@ def output_name(answer: Answer, output: OutputAnswer) -> str:
 
 
 def untouched_names(answer: Answer, output: OutputAnswer, most: int = MAX_NAMED) -> str:
-    """Return the names of operands without accesses; their number if there are more than `most`."""
+    """Return the names of operands without accesses; their number if there are more than `most`.
+
+    `answer` is the result, `output` the output that does not read them.
+    """
     count = len(output.operands) - len(output.touched)
     if count > most:
         return f"{count} {answer.what}s"
@@ -241,7 +258,10 @@ def untouched_names(answer: Answer, output: OutputAnswer, most: int = MAX_NAMED)
 
 
 def _element(answer: Answer, sizes: Dims) -> str:
-    """Return the name of an element: by logical index, or by position in memory."""
+    """Return the text for any element of a tensor, such as `Element (d0, d1)`.
+
+    With an order other than logical, it is a position in memory. `sizes` are those of the tensor.
+    """
     dims = f" ({', '.join(default_name(Dim(i)) for i in range(len(sizes)))})" if sizes else ""
     if answer.order == "logical":
         return f"Element{dims}"
@@ -272,14 +292,14 @@ def _lines_about(operand: OperandAnswer, sizes: Dims) -> str:
 
 
 def _proofs(outputs: Sequence[OutputAnswer]) -> list[str]:
-    """Return a line for each distinct proof that operands are not read."""
+    """Return a line for each distinct proof that operands are not read by one of the outputs."""
     checks = [o.check for output in outputs for o in output.checked_untouched]
     checks += [output.proved_together[0] for output in outputs if output.proved_together]
     return _proof_lines(checks)
 
 
 def _proof_lines(checks: Iterable[Check | None]) -> list[str]:
-    """Return a line for each distinct proof."""
+    """Return a line for each distinct proof; `None` stands for no proof and has no line."""
     return list(dict.fromkeys(f"    proof: {check}" for check in checks if check))
 
 
@@ -299,12 +319,15 @@ def _filled(head: str, items: Sequence[str]) -> list[str]:
 
 
 def _arrow(access: Access, parts: AccessParts) -> str:
-    """Return the map as text, after the tuple index of its tensor if that is not 0."""
+    """Return the map of an access as text, after the tuple index of its tensor if that is not 0."""
     return f"{{{access.leaf}}} {parts.arrow}" if access.leaf else parts.arrow
 
 
 def _lines(*cells: list[str]) -> list[str]:
-    """Return lines of aligned columns; columns without text are left out."""
+    """Return lines of aligned columns; columns without text are left out.
+
+    Each argument has the texts of one column.
+    """
     used = [column for column in cells if any(column)]
     if len(cells[0]) == 1:
         return ["    " + "   ".join([cell for (cell,) in used])]
@@ -312,7 +335,7 @@ def _lines(*cells: list[str]) -> list[str]:
 
 
 def to_print_indexing(answer: Answer) -> str:
-    """Return the result in the format of XLA's tool `print_indexing`.
+    """Return the result of an indexing query in the format of XLA's tool `print_indexing`.
 
     Source: XLA `tools/print_indexing`; its test's expected output.
 

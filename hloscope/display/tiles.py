@@ -80,7 +80,10 @@ def _symbolic(report: TileReport) -> Iterator[str]:
 
 
 def _of_dump(report: TileReport) -> Iterator[str]:
-    """Yield the tile sizes of the dump, and their rank among all others."""
+    """Yield lines about the tile sizes that the dump states, with their rank among all tilings.
+
+    Nothing is yielded if the dump states none.
+    """
     chosen = report.chosen
     if chosen is None:
         return
@@ -104,7 +107,7 @@ def _of_dump(report: TileReport) -> Iterator[str]:
 
 
 def parameter_text(p: Parameter) -> str:
-    """Return a text with the dimension that a tile size belongs to."""
+    """Return a text with the dimension and the instruction that a tile size belongs to."""
     of = f"dimension {p.dimension}"
     if p.is_contracting:
         return f"{of} of the left operand of {p.instruction.name}, contracted"
@@ -136,7 +139,10 @@ def _row(tiled: TiledInstruction) -> list[str]:
 
 
 def offsets_text(tiled: TiledInstruction) -> str:
-    """Return a text with the start of a program's tile, and which programs have one."""
+    """Return a text with the start of a program's tile, and which programs have one.
+
+    A program is one instance of a Triton kernel; the start is a formula of its number.
+    """
     texts = map_texts(tiled.offsets)
     found = texts.arrow.partition(" -> ")[2]
     limits = [f"{e} in [{i.lo}, {i.hi}]" for e, i in texts.constraints]
@@ -246,6 +252,10 @@ def _ranking(ranking: Ranking) -> Iterator[str]:
 
 
 def _figures(c: Choice) -> list[str]:
+    """Return the figures of a tiling as the cells of a table row.
+
+    They are programs, bytes moved, bytes of shared memory, registers and elements.
+    """
     figures = (c.programs, c.bytes_moved, c.shared, c.registers, c.elements)
     return [f"{n:,}" for n in figures]
 
@@ -254,7 +264,7 @@ def _figures(c: Choice) -> list[str]:
 
 
 def tiles_json(report: TileReport, file: str) -> dict[str, Any]:
-    """Return the report about tiles as JSON."""
+    """Return the report about tiles as JSON; `file` is the program's name."""
     symbolic = report.symbolic
     found: dict[str, Any] = {
         "schema": SCHEMA,
@@ -319,6 +329,7 @@ def _tiled_json(tiled: TiledComputation | Refusal | None) -> dict[str, Any] | No
 
 
 def _operand_json(o: OperandTiles) -> dict[str, Any]:
+    """Return as JSON which elements of an operand the tiles read, or why that is unknown."""
     exact = o.exact
     found: dict[str, Any] = {
         "operand": o.number,
@@ -415,7 +426,10 @@ def tiles_svg(report: TileReport) -> str:
 
 
 def tiles_html(report: TileReport, *, whole: bool = True) -> str:
-    """Return the picture and the text as HTML: a page, or a fragment if `whole` is false."""
+    """Return the picture and the text of a report as HTML.
+
+    The result is a page, or a fragment if `whole` is false. Without tile sizes there is no picture.
+    """
     drawn = tiles_svg(report) if report.sizes is not None else ""
     inside = styled(f"{drawn}<pre><code>{in_page(tiles_text(report))}</code></pre>\n")
     title = headline(report.instruction, opcode_of(report.instruction))
@@ -436,7 +450,10 @@ def _shown(report: TileReport) -> Index:
 
 
 def _edges(shape: Index, sizes: Index) -> Iterator[Mark]:
-    """Yield the partial tiles at the ends of dimensions that tile sizes do not divide."""
+    """Yield the partial tiles at the ends of dimensions that tile sizes do not divide.
+
+    `shape` has the sizes of the output, `sizes` those of a tile.
+    """
     for d, (n, size) in enumerate(zip(shape, sizes, strict=True)):
         if n % size:
             start = n - n % size
@@ -445,6 +462,14 @@ def _edges(shape: Index, sizes: Index) -> Iterator[Mark]:
 
 
 def _panel(o: OperandTiles, tile: Index, sizes: Index, shape: Index) -> Panel:
+    """Return the panel of an operand, with the elements that one tile reads and the holes.
+
+    Args:
+        o: The operand with its maps.
+        tile: Index of the tile.
+        sizes: Sizes of a tile.
+        shape: Sizes of the output.
+    """
     assert isinstance(o.type, TensorType)
     title = f"{o.operand.name} {shape_text(o.type)}"
     mine = _elements(o.maps, tile, sizes)
@@ -493,7 +518,15 @@ def _elements(maps: Sequence[IndexingMap], tile: Index, sizes: Index) -> set[Ind
 
 
 def _holes(elements: set[Index], exact: ExactTiles) -> set[Index]:
-    """Return the elements of the strided box around `elements` that are not among them."""
+    """Return the elements that a strided box has beyond `elements`; empty if `exact` has no holes.
+
+    The box is the smallest one around `elements`. The stride of a dimension is the gcd of the
+    differences of their indices. Nothing is returned if the box has over `MAX_POINTS` elements.
+
+    Args:
+        elements: Indices of the elements that a tile reads.
+        exact: The tile as a formula; it states whether it has holes.
+    """
     if not exact.holes or not elements or not next(iter(elements)):
         return set()
     sides = []

@@ -119,7 +119,10 @@ def _operands(tiled: RegionInstruction, names: dict[RegionInstruction, str]) -> 
 
 
 def _notes(kernel: TiledKernel, names: dict[RegionInstruction, str]) -> Iterator[str]:
-    """Yield lines about refusals, ops that only XLA refuses, and tiles that are not exact."""
+    """Yield lines about refusals, ops that only XLA refuses, and tiles that are not exact.
+
+    `names` has the name of each tiled instruction of the kernel.
+    """
     if kernel.refusals:
         yield from ("", "Refused:")
         yield from (f"  {refusal}" for refusal in kernel.refusals)
@@ -187,7 +190,10 @@ def _tile_json(tile: Tile) -> dict[str, Any]:
 
 
 def _region_json(outer: TiledRegion, names: dict[RegionInstruction, str]) -> list[dict[str, Any]]:
-    """Return the tiled instructions of a region, with nested regions as nested lists."""
+    """Return the tiled instructions of a region, with nested regions as nested lists.
+
+    `names` has the name of each tiled instruction.
+    """
     listed: list[dict[str, Any]] = []
     todo = [(outer, listed)]
     while todo:
@@ -231,7 +237,10 @@ class _Printer:
             taken[name] = taken.get(name, 0) + 1
 
     def lines(self, nodes: Sequence[TiledNode], indent: str) -> Iterator[str]:
-        """Yield the lines of nodes, and of the regions in them."""
+        """Yield the lines of tiled instructions, and of the regions in them.
+
+        `indent` is the text before each line.
+        """
         todo: list[tuple[TiledNode | str, str]] = [(node, indent) for node in reversed(nodes)]
         while todo:
             node, indent = todo.pop()

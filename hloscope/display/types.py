@@ -28,7 +28,9 @@ MOST_STEPS: Final = 12
 
 
 def dynamic_text(explanations: Sequence[Explanation]) -> str:
-    r"""Return a paragraph for each origin: its values, the path to the first of them, a remedy.
+    r"""Return text about values of unknown size, a paragraph for each origin of sizes.
+
+    It has the values, the longest path from one of them to the origin, and a remedy.
 
     >>> dynamic_text([])
     'static: every size is known\n'
@@ -119,7 +121,7 @@ def line_of(value: Value) -> int | None:
 
 
 def dynamic_json(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
-    """Return each value of unknown size as JSON, with the path to its origin."""
+    """Return each value of unknown size as JSON, with the path to the origin of its size."""
     return [
         {
             **value_json(each.value),
@@ -147,7 +149,7 @@ def value_json(value: Value) -> dict[str, Any]:
 
 
 def _dimensions(value: Value) -> list[int] | None:
-    """Return the dimensions of unknown size; `None` if even their number is unknown."""
+    """Return the numbers of a value's dimensions of unknown size; `None` if its rank is unknown."""
     type = value.type
     if isinstance(type, UnrankedTensorType):
         return None
@@ -164,7 +166,7 @@ def _location(value: Value) -> str | None:
 
 
 def signature_text(tree: Operation) -> str | None:
-    """Return the type of the entry function in MLIR's syntax; `None` without one."""
+    """Return the type of a program's entry function in MLIR's syntax; `None` without one."""
     functions = [op for op in tree.inside if op.name == "func.func"]
     main = [f for f in functions if f.get("sym_name") == StringAttr(b"main")] or functions[:1]
     written = main[0].get("function_type") if main else None
@@ -225,7 +227,7 @@ def parametric_text(instructions: Sequence[InstructionLike]) -> str:
 
 
 def parametric_json(instructions: Sequence[InstructionLike]) -> list[dict[str, Any]]:
-    """Return maps in terms of named sizes, as JSON."""
+    """Return the maps of instructions in terms of named sizes, as JSON."""
     return [
         {
             "name": each.name,
@@ -250,7 +252,16 @@ def parametric_json(instructions: Sequence[InstructionLike]) -> list[dict[str, A
 
 
 class OpTypes(Struct, frozen=True):
-    """An op with its position, name and opcode, and its result types or the error about them."""
+    """An op with its declared and inferred result types.
+
+    Attributes:
+        span: Position of the op in the text; `None` if unknown.
+        name: Names of its results.
+        op: Its opcode.
+        inferred: The inferred types; `None` if the operands do not determine them.
+        declared: The types in the text.
+        error: The error, if the op is invalid.
+    """
 
     span: Span | None
     name: str

@@ -94,6 +94,8 @@ def read_body(texts: Texts, section: Section, callees: Callees) -> Body:
 
 
 class _BodyReader:
+    """Reads the instructions of one computation into a scope."""
+
     __slots__ = ("_callees", "_scope", "_section", "_texts")
 
     def __init__(self, texts: Texts, section: Section, callees: Callees) -> None:
@@ -193,9 +195,9 @@ class _BodyReader:
             before, at = at, line.end()
 
     def _read_carefully(self, at: int) -> int:
-        """Read all instructions that begin in the line with offset `at`.
+        """Add all instructions that begin in the line with offset `at` to the scope.
 
-        Return the end of the last one.
+        They may be in any form of the grammar. Return the end of the last one.
         """
         texts, end = self._texts, self._section.end
         reader = instruction.InstructionReader(

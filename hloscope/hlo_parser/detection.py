@@ -167,7 +167,8 @@ def _without_prefix(text: str, prefix: re.Pattern[str]) -> str:
 def _fenced(text: str, fences: list[re.Match[str]]) -> str:
     """Return a Markdown text with only the fenced blocks that contain HLO.
 
-    Other text becomes empty lines.
+    Other text becomes empty lines. A text without such a block is returned unchanged. `fences` are
+    the matches of all fences in it, opening and closing ones alternating.
     """
     kept, at = [], 0
     ends = [fence.start() for fence in fences[1::2]]
@@ -240,7 +241,7 @@ def refuse_zero(text: str, name: str) -> NoReturn:
 
 
 def from_utf8(data: bytes, name: str) -> str:
-    """Return the bytes of a file as text, decoded as UTF-8.
+    """Return the bytes of a file as text, decoded as UTF-8; `name` is its name in messages.
 
     Raises:
         ParseError: The file is of another kind, or not UTF-8.

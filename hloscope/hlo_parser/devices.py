@@ -146,7 +146,7 @@ def _read_tiles(text: str) -> TileSharding:
 
 
 def _read_tail(text: str, at: int) -> tuple[str, ...]:
-    """Read the options that follow the device list of a sharding.
+    """Read the options that follow the device list of a sharding, from offset `at` to the end.
 
     Return the kinds of its subgroup dimensions, the last ones of the tile sizes.
     """
@@ -203,7 +203,7 @@ _IDS: Final = pattern(r"\s*,\s*device_ids\s*=\s*\(")
 
 
 def read_iota(text: str, start: int = 0) -> tuple[DeviceIota, int]:
-    """Return the iota `[4,2]T(1,0)` that begins at offset `start`, and its end."""
+    """Return the iota `[4,2]T(1,0)` that begins at offset `start` of a text, and its end."""
     found = _IOTA.match(text, start)
     if found is None:
         fail("expected `[sizes]` or `[sizes]T(permutation)`", text, start, len(text))
@@ -218,7 +218,7 @@ def read_iota(text: str, start: int = 0) -> tuple[DeviceIota, int]:
 
 
 def read_tiles(text: str, start: int = 0) -> tuple[Dims, DeviceIota, int]:
-    """Return the sizes and the iota of `[2,4]<=[4,2]T(1,0)` at offset `start`, and the end."""
+    """Return the sizes and the iota of `[2,4]<=[4,2]T(1,0)` at offset `start`, and its end."""
     found = _IOTA_TILES.match(text, start)
     if found is None:
         fail("expected `[sizes]<=[sizes]`", text, start, len(text))
@@ -289,7 +289,7 @@ def read_axis(text: str, mesh: Mesh) -> AxisRef:
 
 
 def read_axes(text: str, mesh: Mesh) -> tuple[AxisRef, ...]:
-    """Return the axes in the text `{'x', 'y':(1)2}`.
+    """Return the axes of a mesh in the text `{'x', 'y':(1)2}`.
 
     Raises:
         ParseError: Two of the axes overlap.
@@ -303,6 +303,7 @@ def read_axes(text: str, mesh: Mesh) -> tuple[AxisRef, ...]:
 
 
 def _overlap(mesh: Mesh, a: AxisRef, b: AxisRef) -> bool:
+    """Do two references to one axis of a mesh overlap? Each covers the axis or a sub-axis of it."""
     # A sub-axis covers the half-open range `[before, before * size)` of the axis' factors; two
     # ranges overlap unless one ends before the other begins.
     return a.before < b.before * mesh.size(b) and b.before < a.before * mesh.size(a)

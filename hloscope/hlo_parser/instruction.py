@@ -158,8 +158,11 @@ class InstructionReader:
     ) -> tuple[Instruction, int]:
         """Read `type opcode(operands)` at offset `at`; return the instruction and its end.
 
-        With `attributes`, the attributes after the operands are read, too. `start` is the offset of
-        the whole instruction.
+        Args:
+            name: Name of the instruction.
+            start: Offset of the whole instruction.
+            at: Offset of the type.
+            attributes: Read the attributes after the operands, too.
         """
         source, text = self._source, self._text
         stop = type_end(source, at)
@@ -218,6 +221,14 @@ class InstructionReader:
         calls: tuple[Computation, ...],
         place: tuple[int, int],
     ) -> Type:
+        """Return the type of an instruction whose text omits it.
+
+        Args:
+            read: The meaning of the text of opcode and attributes.
+            operands: The operands.
+            calls: The called computations.
+            place: Start and end of the text for errors.
+        """
         if not all(computation.is_read for computation in calls):
             self._callees.read_earlier()  # in order; recursion could be too deep
         try:
@@ -253,6 +264,14 @@ class InstructionReader:
     def _read_op(
         self, word: re.Match[str], attributes: str, at: int, inside: tuple[int, int]
     ) -> Read:
+        """Return the meaning of an opcode and its attributes.
+
+        Args:
+            word: The match of the opcode.
+            attributes: Text of the attributes.
+            at: Offset of that text.
+            inside: Start and end of the text in parentheses.
+        """
         source, opcode = self._source, word.group()
         if not is_opcode(opcode):
             if is_impossible(opcode):
@@ -274,6 +293,11 @@ class InstructionReader:
             raise error_in_source(error, source, at) from None
 
     def _unknown(self, opcode: str, attributes: str, at: int) -> Read:
+        """Return the meaning of an unknown opcode, with its attributes as text.
+
+        `attributes` is their text, `at` its offset. Attributes whose names show that they name
+        computations give the called ones.
+        """
         try:
             op, _, predecessors, extras = read_unknown(opcode, attributes)
         except ParseError as error:
@@ -291,7 +315,12 @@ class InstructionReader:
     def _call(self, callee: str, name: str, at: int, end: int, caller: Caller) -> Computation:
         """Return the computation named `callee` that instruction `name` calls.
 
-        The attributes of the instruction are at `[at, end)`.
+        Args:
+            callee: The name, or the text `{…}` of a computation written in its place.
+            name: Name of the instruction.
+            at: Offset of the instruction's attributes.
+            end: End of its attributes.
+            caller: What the instruction implies about the types of a missing computation.
         """
         if callee.startswith("{"):
             blanked = without_comments(self._text[at:end])
@@ -304,7 +333,11 @@ class InstructionReader:
     def _unknown_callee(self, name: str, at: int, end: int, caller: Caller) -> Computation:
         """Return a substitute for a computation `name` that a part of a module calls but lacks.
 
-        The attributes of the calling instruction are at `[at, end)`.
+        Args:
+            name: The name.
+            at: Offset of the calling instruction's attributes.
+            end: End of its attributes.
+            caller: What the instruction implies about the types of the computation.
 
         Raises:
             ParseError: The text is a whole module, so the name is wrong.
@@ -335,6 +368,10 @@ class InstructionReader:
         fail(message, self._source, *where)
 
     def _predecessor(self, name: str, at: int, end: int) -> Instruction:
+        """Return the control predecessor `name`.
+
+        `[at, end)` is the text of the attributes, for errors.
+        """
         ins = self._scope.by_name.get(name)
         if ins is None:
             begin = self._text.index("control-predecessors", at, end)
@@ -366,9 +403,14 @@ class InstructionReader:
         return tuple(operands)
 
     def _operand(self, at: int, end: int, start: int) -> tuple[Instruction | None, int]:
-        """Return the operand at `at`, and its end.
+        """Return the operand at offset `at`, and its end.
 
         The operand is `None` for a type without a name, which XLA ignores.
+
+        Args:
+            at: Offset of the operand.
+            end: End of the list of operands.
+            start: Start of the instruction, for errors.
         """
         source, text, scope = self._source, self._text, self._scope
         first = at
@@ -407,7 +449,11 @@ class InstructionReader:
         return ins
 
     def _nested(self, start: int, at: int) -> tuple[Instruction, int]:
-        """Return an operand that is itself an instruction, `add(f32[2] abs(a), b)`, and its end."""
+        """Return an operand that is itself an instruction, `add(f32[2] abs(a), b)`, and its end.
+
+        It is added to the scope under a new name. `start` is the offset of its type, `at` that of
+        its opcode.
+        """
         if self._depth >= _DEEPEST:
             fail("operands are nested too deeply", self._source, at)
         word = _WORD.match(self._text, at)

@@ -74,7 +74,7 @@ class HloLiteral(Literal):
 
 
 def literal_text(literal: Literal, type_: Type) -> str:
-    """Return a literal as HLO text.
+    """Return a literal as HLO text; `type_` is its type.
 
     A literal of HLO has its text as written; a literal of another language is printed.
     """
@@ -159,6 +159,11 @@ def _array_value(type_: TensorType, text: str) -> Array:
 def _first_only(type_: TensorType, words: list[str], text: str) -> Array:
     """Return the array of a literal without braces: its first element is in the text, others are 0.
 
+    Args:
+        type_: Type of the array.
+        words: The numbers in the text.
+        text: The text, for errors.
+
     Source: XLA's parser, which sets the first element only.
     """
     first = _numbers(type_.element, words, text)
@@ -189,7 +194,10 @@ def _skeleton(shape: Dims) -> str:
 
 
 def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
-    """Raise an error at the first position of `text` where its braces do not fit `shape`."""
+    """Raise an error at the first position of `text` where its braces do not fit `shape`.
+
+    `found` is not used at present.
+    """
     counts = [0] * (len(shape) + 1)
     depth = 0
     for mark in re.finditer(r"[{},]", text):
@@ -212,7 +220,7 @@ def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
 
 
 def _numbers(element: ElementType, words: list[str], text: str) -> Array:
-    """Return a one-dimensional array of the numbers in `words`.
+    """Return a one-dimensional array of the numbers in `words`, of type `element`.
 
     An error has the position of the first invalid word in `text`.
     """
@@ -339,6 +347,8 @@ def _nan_bits(element: ElementType, negative: bool, payload: str | None) -> int:
 def print_literal(type_: Type, value: Value) -> str:
     """Return the text of an array, or of a tuple of arrays, as XLA prints it.
 
+    `type_` is the type of the value.
+
     >>> import numpy as np
     >>> from hloscope.hlo_parser.types import parse_type
     >>> print_literal(parse_type("bf16[2,2]"), np.array([[1, 0.1], [np.nan, 3]]))
@@ -375,7 +385,10 @@ def _words(element: ElementType, array: Array) -> list[str]:
 
 
 def _float_words(element: ElementType, flat: Array) -> list[str]:
-    """Return, for each number, the shortest decimal text that reads back as the same number."""
+    """Return, for each number, the shortest decimal text that reads back as the same number.
+
+    `element` is the type of the numbers in `flat`, an array of one dimension.
+    """
     digits = ceil(1 + (_mantissa(element) + 1) * log10(2))
     short = {"f32": 6, "f64": 15}.get(element.name, digits)
     with np.errstate(invalid="ignore"):  # signalling NaNs

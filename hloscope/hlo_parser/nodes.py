@@ -88,8 +88,18 @@ class TextInstruction(Instruction):
     ) -> None:
         """Set the fields of an instruction, and the position of its text.
 
-        `extras` has attributes as (name, text); `tail` is the text of the other attributes, not yet
-        split. The instruction is at `[at, end)` in `source`; it ends with its line if `end` is -1.
+        Args:
+            name: Name without `%`.
+            type: Type of the result.
+            op: The op, with the attributes that have a field.
+            operands: The operands.
+            calls: The called computations.
+            extras: Attributes without a field as (name, text).
+            tail: Text of further attributes without a field, not yet split.
+            control_predecessors: Instructions that must run before.
+            source: The text of the module.
+            at: Start of the instruction in `source`.
+            end: End of the instruction; -1 if it ends with its line.
         """
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = type  # type: ignore[misc]

@@ -98,13 +98,16 @@ def print_hlo(module: Module, *, style: str | Style = "default", metadata: bool 
 
 
 def print_instruction(ins: Instruction, *, style: str | Style = "default") -> str:
-    """Return the text of one instruction, without indentation and `ROOT`."""
+    """Return the text of one instruction, without indentation and `ROOT`.
+
+    `style` is a `Style` or the name of one of XLA's, as for `print_hlo`.
+    """
     style = STYLES[style] if isinstance(style, str) else style
     return _Printer(None, replace(style, canonical=False)).line(ins)
 
 
 def instruction_printer(style: Style) -> Callable[[Instruction], str]:
-    """Return a function that prints instructions as `print_instruction` does.
+    """Return a function that prints instructions in a style, as `print_instruction` does.
 
     The function caches the texts of types and ops.
     """
@@ -114,16 +117,14 @@ def instruction_printer(style: Style) -> Callable[[Instruction], str]:
 def rest_printer(style: Style) -> Callable[[Instruction], str]:
     """Return a function that prints what follows the operands of an instruction: `), attributes`.
 
-    For an instruction without operands, the text begins after the opening parenthesis.
+    `style` is the style of the text. For an instruction without operands, the text begins after the
+    opening parenthesis.
     """
     return _Printer(None, replace(style, canonical=False)).rest
 
 
 def joined(parts: list[str]) -> str:
-    """Return operands as text, separated by commas; every fifth has its index.
-
-    For example `a, b, c, d, e, /*index=5*/f`.
-    """
+    """Return the texts of operands, separated by commas; every fifth has its index."""
     if len(parts) <= 5:
         return ", ".join(parts)
     marked = (f"/*index={i}*/{part}" if i and i % 5 == 0 else part for i, part in enumerate(parts))
@@ -209,7 +210,10 @@ class _Printer:
         return str(ins.op.number) if isinstance(ins.op, Parameter) else ""
 
     def after(self, ins: Instruction, indent: str) -> tuple[str, str]:
-        """Return the opcode of an instruction, and the text of the attributes after parentheses."""
+        """Return the opcode of an instruction, and the text of the attributes after parentheses.
+
+        `indent` is the indentation of the instruction, for called computations printed inside it.
+        """
         op = ins.op
         known = self.attributes.get(id(op))
         if known is not None and not ins.calls:
@@ -288,7 +292,8 @@ class _Printer:
     def filled(self, attributes: str, calls: tuple[Computation, ...], indent: str) -> str:
         """Return the text of attributes with the called computations in place of the placeholders.
 
-        The attributes of an unknown op already contain the names of its callees.
+        The attributes of an unknown op already contain the names of its callees. `indent` is the
+        indentation of the instruction, for computations printed inside it.
         """
         if CALL not in attributes:
             return attributes

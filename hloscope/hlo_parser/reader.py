@@ -57,6 +57,8 @@ _INLINE: Final = pattern(
 def decode(text: str | bytes, name: str) -> str:
     """Return the text decoded as UTF-8; a byte order mark becomes a space.
 
+    `name` is the name of the text in messages.
+
     Raises:
         ParseError: The text is binary, or in another encoding.
     """
@@ -73,16 +75,17 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
     r"""Parse a module of HLO.
 
     A text without `HloModule` line is read as computations, or as one instruction whose operands
-    become parameters. Bodies of computations are read on first use.
+    become parameters.
+
+    Args:
+        text: The text, or its bytes in UTF-8.
+        name: Name of the text in messages.
+        strict: Read all bodies of computations and the module's attributes at once. By default this
+            happens on first use.
 
     >>> m = parse_hlo("HloModule m\nENTRY e { x = f32[2] parameter(0) ROOT y = f32[2] abs(x) }")
     >>> m.entry.root, m.entry.root.span.line_col
     (<y = abs(x)>, (2, 35))
-
-    Args:
-        text: HLO text; bytes are read as UTF-8.
-        name: Name of the text in messages, usually the path.
-        strict: Whether to read the whole text now, so that every error is raised.
 
     Raises:
         ParseError: The text is not HLO. Errors in a body are raised on first use, unless `strict`.
@@ -98,7 +101,10 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
 
 
 def _unspecified(source: Source) -> Iterator[Diagnostic]:
-    """Yield a note about the first custom call whose API version XLA prints but cannot read."""
+    """Yield a note about a custom call whose API version XLA prints but cannot read.
+
+    It is about the first such call of the text; without one nothing is yielded.
+    """
     found = _UNSPECIFIED.search(source.text)
     if found is not None:
         message = "XLA prints `API_VERSION_UNSPECIFIED` and refuses it; it is read as written"
@@ -130,7 +136,8 @@ def parse_hlo_all(
 ) -> tuple[Module, ...]:
     r"""Parse all modules of a text.
 
-    A line `// -----` separates modules without `HloModule` lines.
+    A line `// -----` separates modules without `HloModule` lines. The arguments are those of
+    `parse_hlo`.
 
     >>> len(parse_hlo_all("a = s32[] constant(1)\n// -----\nb = s32[] constant(2)"))
     2
@@ -223,12 +230,15 @@ class _Callees:
     ) -> Computation | None:
         """Return a computation without instructions, in place of one that the text lacks.
 
-        See `_ModuleReader.missing_computation`.
+        `None` if the text is a whole module. See `_ModuleReader.missing_computation` for the
+        arguments.
         """
         return self._reader.missing_computation(name, parameter_types, result_type, at)
 
 
 class _ModuleReader:
+    """Reads the modules of a text; bodies of computations are read on first use."""
+
     def __init__(self, source: Source) -> None:
         self._source = source
         self._texts = Texts(source)
@@ -242,7 +252,10 @@ class _ModuleReader:
         self._notes: list[Diagnostic] = []
 
     def read(self, at: int, *, strict: bool) -> tuple[Module, int]:
-        """Read the module that begins at offset `at`; return it and its end."""
+        """Read the module that begins at offset `at`; return it and its end.
+
+        With `strict`, all bodies and the module's attributes are read at once.
+        """
         source, text = self._source, self._source.text
         begin = at = skip(text, at)
         name, header, preamble = "", -1, slice(0)
@@ -314,7 +327,10 @@ class _ModuleReader:
         return computations
 
     def read_body(self, section: Section, callees: Callees) -> Body:
-        """Return the body of the computation in a section."""
+        """Return the instructions of the computation in a section.
+
+        `callees` finds the computations that it calls.
+        """
         try:
             return read_body(self._texts, section, callees)
         except RecursionError:
@@ -345,7 +361,8 @@ class _ModuleReader:
         """Return a computation without instructions, in place of one that a part of a module lacks.
 
         It has parameters of the types `parameter_types` and a result of type `result_type`. Callers
-        of one name with equal types get the same object. The result is `None` in a whole module.
+        of one name with equal types get the same object. `at` has the start and end of the name,
+        for a note. The result is `None` in a whole module.
         """
         if not self._is_part:
             return None
@@ -362,9 +379,8 @@ class _ModuleReader:
     def _read_instruction(self, at: int) -> Module:
         """Return a module with one computation, whose instructions begin at `at`.
 
-        The text has no header of one.
-
-        Undefined operands with a type become parameters.
+        The text has instructions only, without the header of a computation. Undefined operands with
+        a type become parameters.
         """
         source, text = self._source, self._source.text
         if not (instruction.START.match(text, at) or type_end(source, at) > at):

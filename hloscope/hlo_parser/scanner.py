@@ -56,7 +56,7 @@ _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 
 
 def fail(message: str, where: Source | str, start: int, end: int | None = None) -> NoReturn:
-    """Raise a `ParseError` about the text `[start, end)` of `where`.
+    """Raise a `ParseError` with a message about the text `[start, end)` of `where`.
 
     Without `end`, the error is about one character.
     """
@@ -67,7 +67,7 @@ def fail(message: str, where: Source | str, start: int, end: int | None = None) 
 
 
 def refuse_elided(source: Source, at: int) -> None:
-    """Raise an error if the text at `at` is `...`, which stands for omitted lines.
+    """Raise an error if the source has `...` at offset `at`, which stands for omitted lines.
 
     Raises:
         ParseError: The text at `at` is `...`.
@@ -79,7 +79,7 @@ def refuse_elided(source: Source, at: int) -> None:
 
 
 def found(text: str, at: int) -> str:
-    """Return the word or character at offset `at`, shortened, for a message `found …`."""
+    """Return the word or character of a text at offset `at`, shortened, for a message `found …`."""
     if at >= len(text):
         return "the end of the text"
     word = re.compile(r"[\w.%-]{1,40}").match(text, at)
@@ -88,7 +88,7 @@ def found(text: str, at: int) -> str:
 
 
 def skip(text: str, at: int) -> int:
-    r"""Return the offset of the first character from `at` on outside of white space and comments.
+    r"""Return the offset of the first character from `at` on outside of spaces and comments.
 
     >>> skip("  /* a */ // b\n c", 0)
     16
@@ -111,13 +111,13 @@ def without_comments(text: str) -> str:
 
 
 def closing(source: Source, at: int) -> int:
-    """Return the offset after the bracket that closes the one at `at`.
+    """Return the offset after the bracket that closes the one at offset `at` of a source.
+
+    Raises:
+        ParseError: The bracket is not closed.
 
     >>> closing(Source("", '({")"} /* ) */ ) + 1'), 0)
     16
-
-    Raises:
-        ParseError: The bracket is never closed, or another kind of bracket closes it.
     """
     text = source.text
     small = _GROUP.match(text, at)
@@ -155,7 +155,7 @@ def _mismatch(source: Source, opened: int, at: int) -> NoReturn:
 
 
 def value_end(source: Source, at: int) -> int:
-    """Return the end of the attribute value at `at`: a comma, a closing bracket or a space.
+    """Return the end of the attribute value at offset `at`: a comma, a closing bracket or a space.
 
     After spaces a value continues only with a bracket or word that can continue one, as in
     `mesh['x'=2] {'x'}`, or with the value of a typed literal, as in `s32[] 1`.

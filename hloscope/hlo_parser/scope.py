@@ -150,7 +150,7 @@ class Scope:
     def finish(self, source: Source, start: int, end: int) -> Body:
         """Return the body with all instructions.
 
-        `[start, end)` is the position of errors about the whole computation.
+        `[start, end)` is the position in `source` of errors about the whole computation.
 
         Raises:
             ParseError: The body is empty, or its parameter numbers are not 0, 1, … each once.
@@ -171,6 +171,10 @@ class Scope:
         return body
 
     def _explain_numbers(self, source: Source, start: int, end: int) -> NoReturn:
+        """Raise an error about parameter numbers that are not 0, 1, … each once.
+
+        `[start, end)` is the position of the error if the parameter has none.
+        """
         seen: dict[int, Instruction] = {}
         for ins in self.parameters:
             number = _number(ins)

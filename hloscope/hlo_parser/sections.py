@@ -101,7 +101,7 @@ def printed_header_end(text: str, at: int) -> int | None:
 
 
 def read_header(source: Source, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
-    """Return the attributes from `at` as (name, text), and their end.
+    """Return the attributes of a module from offset `at` as (name, text), and their end.
 
     Raises:
         ParseError: A part is not `name=value`, or a bracket is not closed.
@@ -132,7 +132,7 @@ def is_computation(source: Source, at: int) -> bool:
 
 
 def read_sections(source: Source, at: int) -> tuple[list[Section], int, bool]:
-    """Return the computations from `at`, their end, and whether all are in printed form.
+    """Return the computations from offset `at`, their end, and whether all are in printed form.
 
     The computations end with the text, or at the next `HloModule`.
 
@@ -168,7 +168,7 @@ def _careful_sections(source: Source, at: int, sections: list[Section]) -> int:
 
 
 def _printed_sections(text: str, at: int, sections: list[Section]) -> int:
-    """Append the computations from `at` that are in XLA's printed form.
+    """Append the computations from offset `at` that are in XLA's printed form to `sections`.
 
     Return the offset after them.
     """

@@ -76,6 +76,11 @@ class Signature(Struct, frozen=True):
     def refuse(self, opcode: str, operands: Sequence[Type], result: Type | None = None) -> NoReturn:
         """Raise an error about the operands, or about the result if the operands are valid.
 
+        Args:
+            opcode: The opcode, for the message.
+            operands: Types of the operands.
+            result: Type of the result; it may be omitted if the operands are invalid.
+
         Raises:
             VerifyError: Always, with the found and the needed kinds.
         """
@@ -161,6 +166,11 @@ _NO_LAYOUT: Final = ("select", "clamp")
 def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, ...]) -> Type:
     """Return the type of an instruction whose text omits it.
 
+    Args:
+        op: The op.
+        operands: Types of the operands.
+        calls: The called computations.
+
     Raises:
         VerifyError: The operands do not fit the op.
         ValueError: The operands do not determine the type.
@@ -199,7 +209,9 @@ def _has_first_layout(op: Op) -> bool:
 
 
 def _as_dynamic(type_: TensorType, operands: tuple[Type, ...]) -> TensorType:
-    """Return `type_` with each dimension dynamic that is dynamic in an operand, with equal size.
+    """Return the type of an element-wise op's result with the dynamic dimensions of its operands.
+
+    A dimension of `type_` becomes dynamic if an operand has a bound of that size there.
 
     Source: XLA `ShapeInference::InferElementwiseBinaryOpShape`.
     """
@@ -221,7 +233,12 @@ def _with_layout(type_: Type, layout: Layout | None) -> Type:
 
 
 def _permuted(operand: TensorType, permutation: tuple[int, ...]) -> Layout:
-    """Return the layout of a transpose's result with which the transpose moves no bytes."""
+    """Return the layout of a transpose's result with which the transpose moves no bytes.
+
+    Args:
+        operand: Type of the operand.
+        permutation: For each dimension of the result, the dimension of the operand.
+    """
     layout = operand.layout or Layout(tuple(range(operand.rank - 1, -1, -1)))
     place = {old: new for new, old in enumerate(permutation)}
     return replace(layout, minor_to_major=tuple(place[d] for d in layout.minor_to_major))

@@ -281,9 +281,13 @@ def _first_fields(
 ) -> dict[str, Any]:
     """Return the op's fields that the text in parentheses sets.
 
-    Check conditions between attributes.
+    Conditions between attributes are checked.
 
-    `given` has value and offset of each attribute, `inside` is the text in parentheses.
+    Args:
+        spelling: The entry of the opcode.
+        given: Value and offset of each attribute, by name.
+        text: The text of the attributes, for errors.
+        inside: The text in parentheses.
     """
     if spelling.op is Parameter:
         if not inside.strip().isdecimal():
@@ -301,6 +305,11 @@ def _first_fields(
 
 
 def _read_value(attribute: Attribute, written: str, text: str, at: int) -> Any:
+    """Return the value of an attribute whose text is `written`.
+
+    An error has its position in `text`, the text of all attributes, in which this one begins at
+    `at`.
+    """
     try:
         if attribute.kind == "call":
             return read_call(written)
@@ -378,9 +387,13 @@ def _write(op: Op, calls: int) -> Template:
 def _write_attribute(
     op: Op, attribute: Attribute, settings: dict[str, str], calls: int
 ) -> str | None:
-    """Return the text of one attribute; `None` if HLO text omits it.
+    """Return the text of one attribute of an op; `None` if HLO text omits it.
 
-    If the attribute is in `settings`, it is removed from there.
+    Args:
+        op: The op.
+        attribute: The attribute.
+        settings: Attributes that are stored as text; this attribute is removed from them.
+        calls: Number of called computations.
     """
     kind = attribute.kind
     if kind in ("call", "calls"):
@@ -400,6 +413,10 @@ def _write_attribute(
 
 
 def _write_call(op: Op, attribute: Attribute, calls: int) -> str | None:
+    """Return the text of an attribute that names called computations; `None` to omit it.
+
+    `calls` is the number of called computations; each is a placeholder `CALL`.
+    """
     if isinstance(op, Case):
         if op.predicated == (attribute.kind == "calls"):
             return None
@@ -451,9 +468,9 @@ The other attributes, those without a field in the op, are text.
 
 
 def _without_attributes(opcode: str, inside: str) -> Variant | None:
-    """Return what `read_op` returns for a parameter or constant without attributes; else `None`.
+    """Return the cached form of a parameter or constant without attributes.
 
-    `inside` is the text in the parentheses.
+    `None` for a parameter whose number is invalid. `inside` is the text in the parentheses.
     """
     if opcode == "constant":
         return Constant(HloLiteral(inside.strip())), (), (), ()

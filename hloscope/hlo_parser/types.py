@@ -116,7 +116,7 @@ def read_type(text: str, start: int) -> tuple[Type, int]:
 
 
 def type_end(text: str, start: int) -> int:
-    """Return the end of the type that begins at `start`, without reading the type.
+    """Return the end of the type that begins at offset `start`, without reading the type.
 
     >>> type_end("(f32[2]{0:T(8)}, s8[]) tuple(a, b)", 0)
     22
@@ -263,6 +263,7 @@ def read_layout(text: str, rank: int | None = None) -> Layout:
 
 
 def _read_ints(text: str, part: str, at: int) -> Dims:
+    """Return the integers in `part`, which is at offset `at` of `text`; `*` is `COMBINED`."""
     if not part.strip():
         return ()
     values: list[int] = []
@@ -362,6 +363,11 @@ def brief_type(type_: Type, most: int = 8, *, layout: bool = False) -> str:
 
     Inner tuples are shortened too: once the text has its maximum of types, an inner tuple is `(…)`.
 
+    Args:
+        type_: The type.
+        most: Maximum number of elements of a tuple that are written.
+        layout: Write layouts.
+
     >>> brief_type(parse_type("(s32[], f32[2], f32[3], f32[4], f32[5], pred[])"), 4)
     '(s32[], f32[2], …, pred[]; 6 in all)'
     >>> pair = parse_type("(s8[], s8[])")
@@ -380,7 +386,10 @@ class _Brief:
         self._left = _BRIEF_IN_ALL * most
 
     def text(self, type_: Type, depth: int = 0) -> str:
-        """Return the short text of a type; `(…)` for a tuple once the maximum is reached."""
+        """Return the short text of a type; `(…)` for a tuple once the maximum is reached.
+
+        `depth` is the number of tuples around the type.
+        """
         if not isinstance(type_, TupleType):
             self._left -= 1
             return print_type(type_, layout=self._layout)

@@ -22,7 +22,10 @@ from hloscope.support.lazy import pattern
 
 
 class Kind(Struct, frozen=True):
-    """A grammar of attribute values: a function that reads a text, and one that prints a value."""
+    """A grammar of attribute values: a function that reads a text, and one that prints a value.
+
+    A value of an attribute that a reader returns is stored in a field of the op.
+    """
 
     read: Callable[[str], Any]
     write: Callable[[Any], str]

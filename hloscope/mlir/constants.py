@@ -294,13 +294,16 @@ def _simple(attribute: UnitAttr | BoolAttr | SymbolAttr | EnumAttr | VerbatimAtt
 
 
 def entry(name: str, value: Attribute, inner: AttributeText) -> str:
-    """Return the text of a dictionary entry: `name = value`, or `name` for a unit attribute."""
+    """Return the text of a dictionary entry: `name = value`, or `name` for a unit attribute.
+
+    `inner` returns the text of an attribute.
+    """
     name = bare_or_quoted(name)
     return name if isinstance(value, UnitAttr) else f"{name} = {inner(value)}"
 
 
 def float_text(bits: int, type: Type) -> str:
-    """Return a float, given by its bits, as MLIR prints it."""
+    """Return a float of type `type`, given by its bits, as MLIR prints it."""
     if isinstance(type, ElementType) and type.name in FORMATS:
         return format_float(bits, type.name)
     return f"0x{bits:X}"
@@ -309,7 +312,8 @@ def float_text(bits: int, type: Type) -> str:
 def _in_array(attribute: Attribute, inner: AttributeText) -> str:
     """Return the text of an attribute that is an element of `[…]`.
 
-    MLIR omits the types `i64` and `f64` of such elements.
+    MLIR omits the types `i64` and `f64` of such elements. `inner` returns the text of an attribute
+    with its type.
     """
     match attribute:
         case IntegerAttr(value, kind) if kind == I64:

@@ -342,7 +342,7 @@ def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
 
 
 def _after(text: str, at: int) -> int:
-    """Return the offset after the group in brackets at `at`, and after a comma that follows it."""
+    """Return the offset after the group in brackets at offset `at`, and after a comma behind it."""
     found = _CLOSE.match(text, at)
     if found is None:
         raise UnsupportedError("the resources of a module are not understood")

@@ -57,9 +57,13 @@ class Elements(NamedTuple):
 
 
 class _Number(NamedTuple):
-    """How one element is stored: as `parts` numbers, each of a float format or an integer type.
+    """How one element of a literal is stored.
 
-    `parts` is 2 for complex elements, else 1.
+    Attributes:
+        parts: Numbers of an element: 2 for complex ones, else 1.
+        float_name: Name of the float format; empty for integers.
+        bits: Bits of one number.
+        signed: Are the integers signed?
     """
 
     parts: int
@@ -193,7 +197,7 @@ def to_array(literal: DenseAttr) -> np.ndarray:
 
 
 def from_array(values: np.ndarray, type: Type) -> DenseAttr:
-    """Return the literal of an array, whose numpy type must be that of `type`.
+    """Return an array `values` as a literal of type `type`, whose numpy type it must have.
 
     Raises:
         VerifyError: Shape or numpy type differ from `type`.
@@ -214,7 +218,7 @@ def from_array(values: np.ndarray, type: Type) -> DenseAttr:
 
 
 def array_text(values: np.ndarray, type: TensorType) -> str:
-    """Return the text of an array as a literal with its type.
+    """Return an array `values` as the text of a literal of type `type`, with that type.
 
     Elements of a quantized type are its stored integers.
 
@@ -248,7 +252,11 @@ def _number(element: ElementType) -> _Number | None:
 
 
 def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> bytes | memoryview:
-    """Return the bytes of all `count` elements of a literal, or of one element if all are equal."""
+    """Return the bytes of all `count` elements of a literal, or of one element if all are equal.
+
+    `literal` is the text between the angle brackets, or bytes; `number` is how an element is
+    stored.
+    """
     if not isinstance(literal, str):
         return literal
     literal = literal.strip()
@@ -270,7 +278,10 @@ def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> byte
 
 
 def _packed(words: Sequence[str], number: _Number) -> bytes:
-    """Return integers, given as words, as little-endian bytes, truncated to the type's width."""
+    """Return integers, given as words, as little-endian bytes.
+
+    They are truncated to the width of the type that `number` describes.
+    """
     mask = (1 << number.bits) - 1
     if number.bits == 1:
         values = [_truth(word.strip()) for word in words]
@@ -301,7 +312,10 @@ def _little(code: str | None, values: Iterable[float], width: int) -> bytes:
 
 
 def _element_text(raw: bytes, number: _Number) -> str:
-    """Return the text of one element, given its bytes; a complex element is in parentheses."""
+    """Return the text of one element, given its bytes; a complex element is in parentheses.
+
+    `number` is how an element is stored.
+    """
     step = number.bytes
     starts = [step * part for part in range(number.parts)]
     parts = [int.from_bytes(raw[i : i + step], "little") for i in starts]
@@ -331,7 +345,10 @@ def _strings_text(literal: str | bytes | memoryview, sizes: tuple[int, ...]) -> 
 
 
 def _nested(texts: Sequence[str], sizes: tuple[int, ...]) -> str:
-    """Return the elements' texts, in row-major order, in nested brackets: `[[1, 2], [3, 4]]`."""
+    """Return the elements' texts in nested brackets: `[[1, 2], [3, 4]]`.
+
+    `texts` are in row-major order, `sizes` are those of the dimensions.
+    """
     if not texts:
         return ""
     for size in reversed(sizes):

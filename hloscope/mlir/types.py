@@ -167,7 +167,7 @@ def types_text(types: tuple[Type, ...]) -> str:
 
 
 def function_text(inputs: tuple[Type, ...], results: tuple[Type, ...]) -> str:
-    """Return a function type as text, `(a, b) -> c`.
+    """Return a function type as text, `(a, b) -> c`, given the types of arguments and results.
 
     A single result has no parentheses, unless it is itself a function type.
     """
@@ -220,7 +220,20 @@ def quantized(
     by_blocks: bool = False,
     storage_text: str = "",
 ) -> QuantizedType:
-    """Return a quantized type; by default `limits` are those of the storage type.
+    """Return a quantized type, by tensor, by axis or by blocks.
+
+    Args:
+        storage: The integer type of the stored elements.
+        expressed: The float type of the elements' values.
+        scales: Scales, one for each part with its own parameters, in order.
+        zero_points: Zero points, one for each scale.
+        limits: Smallest and largest stored integer; by default those of the storage type.
+        axes: Dimensions along which the parameters differ; empty for one scale.
+        blocks: Size of a block along each of `axes`.
+        blocks_shape: Sizes of the nested lists of scales.
+        by_blocks: Are the parameters those of blocks? Otherwise of the first axis, or of the
+            tensor.
+        storage_text: Spelling of the storage type in the text; empty for MLIR's.
 
     >>> quantized(ELEMENT_TYPES["s8"], ELEMENT_TYPES["f32"], (0.5,), (3,)).name
     '!quant.uniform<i8:f32, 5.000000e-01:3>'

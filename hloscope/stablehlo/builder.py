@@ -152,7 +152,7 @@ class Builder(StablehloMethods):
         return print_mlir(self.module, dialects=DIALECTS, names="source")
 
     def text(self, *, generic: bool = False) -> str:
-        """Return the module as text."""
+        """Return the module as text; with `generic`, all ops in the generic form."""
         return print_mlir(self.module, dialects=DIALECTS, names="source", generic=generic)
 
     @contextmanager
@@ -161,7 +161,8 @@ class Builder(StablehloMethods):
     ) -> Iterator[tuple[Value, ...]]:
         """Begin a function with arguments of these types; it ends with the `with` block.
 
-        The context is a tuple of the arguments. Arguments in `named` keep their names.
+        The context is a tuple of the arguments: those in `types`, then those in `named`, which keep
+        their names. `private` gives the function the visibility `private`.
 
         Raises:
             ValueError: A function has that name already, or another function is still open.
@@ -203,6 +204,10 @@ class Builder(StablehloMethods):
 
     def call(self, function: str, *operands: Any) -> Any:
         """Call a function of this module, and return its result, or a tuple of several.
+
+        Args:
+            function: Name of the function.
+            operands: The arguments; lists of values are joined.
 
         Raises:
             ValueError: The module has no function of that name.
@@ -261,9 +266,14 @@ class Builder(StablehloMethods):
         attributes: Mapping[str, Any] | None = None,
         regions: Sequence[Region] = (),
     ) -> Any:
-        """Add an op of any dialect, by its full name and result types; return its results.
+        """Add an op of any dialect; return its results: a value, a tuple of several, or `None`.
 
-        As in all methods, this is a value, a tuple of several, or `None`.
+        Args:
+            name: Full name of the op, with its dialect.
+            operands: The operands; lists of values are joined.
+            types: Types of the results.
+            attributes: Attributes by name, as Python values.
+            regions: Ignored at present.
         """
         given = {key: attribute_of(value) for key, value in (attributes or {}).items()}
         results = tuple(map(as_type, types))

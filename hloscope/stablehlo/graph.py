@@ -76,10 +76,10 @@ def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
 
 
 def to_graph(tree: Operation) -> TreeModule:
-    """Return the program graph of a module; bodies of functions are made on first use.
+    """Return the program graph of a module, given its syntax tree.
 
-    The entry is the function `main`, else the first public one. A module of ops without a function
-    is its own entry.
+    Bodies of functions are made on first use. The entry is the function `main`, else the first
+    public one. A module of ops without a function is its own entry.
 
     Raises:
         VerifyError: There is no function, or two have one name. Bodies raise it if an
@@ -145,7 +145,7 @@ class _Modules:
         return TreeModule(tree, name, self.computations, functions[entry])
 
     def _collect(self, tree: Operation) -> None:
-        """Add all functions of a module.
+        """Add all functions of a module, given its syntax tree.
 
         A function in a nested module is named `module::function`.
         """
@@ -294,10 +294,8 @@ class _Function:
     def _read(self, frame: _Frame) -> Operation | None:
         """Convert the ops of a block up to one whose regions must be converted first.
 
-        Return that op.
-
-        Return `None` at the end of the block. An op equal to an earlier one is converted inline,
-        without calls of methods.
+        Return that op, or `None` at the end of the block. `frame` has the block, and the position
+        in it. An op equal to an earlier one is converted inline, without calls of methods.
         """
         known, values, by_name = self.known.get, self.values, frame.by_name
         value_of = values.__getitem__
@@ -335,7 +333,10 @@ class _Function:
         return None
 
     def _needs_regions_first(self, frame: _Frame, operation: Operation) -> bool:
-        """Convert an op; if its regions must be converted first, do nothing and return true."""
+        """Convert an op of the block of `frame`, unless its regions must be converted first.
+
+        In that case do nothing and return true.
+        """
         regions = operation.regions
         calls: tuple[Computation, ...] = ()
         if regions:
@@ -386,8 +387,13 @@ class _Function:
     ) -> Instruction | None:
         """Add the instructions of an op; return the one that has the op's single result.
 
-        `calls` are the computations of its regions. An op with several results becomes a tuple
-        instruction and one `get-tuple-element` for each result. A return has no result.
+        An op with several results becomes a tuple instruction and one `get-tuple-element` for each
+        result. A return has no result.
+
+        Args:
+            frame: The block of the op.
+            operation: The op.
+            calls: The computations of its regions.
         """
         operands = self._operands(operation)
         op = self.modules.maker(operation)
@@ -418,6 +424,15 @@ class _Function:
         operands: tuple[Instruction, ...],
         calls: tuple[Computation, ...],
     ) -> None:
+        """Add an op with several results: a tuple instruction, and one for each result.
+
+        Args:
+            frame: The block of the op.
+            operation: The op in the syntax tree.
+            op: The op of the graph.
+            operands: The operands.
+            calls: The computations of its regions and its callees.
+        """
         results = operation.results
         group = ",".join(dict.fromkeys(value.name for value in results if value.name))
         name = self._free(frame, group or f"{op.name}.{next(self.numbers)}")
@@ -437,7 +452,7 @@ class _Function:
             self._add(frame, part)
 
     def _add_opaque(self, frame: _Frame, operation: Operation) -> None:
-        """Add an op whose regions cannot be converted.
+        """Add an op whose regions cannot be converted to the block of `frame`.
 
         The values that they read become its operands.
         """
@@ -473,10 +488,10 @@ class _Function:
                 raise VerifyError(f"no function `@{symbol.root}`{hint}", span=operation.span)
 
     def _combiner(self, operation: Operation) -> Computation | None:
-        """Return the computation of a combiner that is one op, such as `applies stablehlo.add`.
+        """Return the computation of an op's combiner that is one op: `applies stablehlo.add`.
 
         There is one computation for each op and type. The result is `None` if the region does more
-        than one op on its own arguments.
+        than one op on its own arguments, or if the op has several regions.
         """
         (region, *others) = operation.regions
         operations = region.blocks[0].operations if region.blocks else ()
@@ -537,7 +552,10 @@ def _read_inside(operation: Operation) -> Iterator[Value]:
 
 
 def _label(owner: Operation) -> str:
-    """Return a readable name of an op: that of its first result, else its op name and position."""
+    """Return a readable name of an op, for its regions: that of its first result.
+
+    Without a named result, it is the op's name and position.
+    """
     name = owner.results[0].name if owner.results else ""
     if name:
         return name

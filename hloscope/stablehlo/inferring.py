@@ -310,7 +310,7 @@ class Reifier:
         self.constants: dict[int, Operation] = {}
 
     def sizes(self, operation: Operation) -> Value | None:
-        """Return a vector of the sizes of an op's result, computed by new ops.
+        """Return a vector of the sizes of the result of `operation`, computed by new ops.
 
         `None` if no rule is known.
         """
@@ -339,7 +339,10 @@ class Reifier:
         return result
 
     def constant(self, number: int) -> Value:
-        """Return an `arith.constant` of type `index`; an equal one is used again."""
+        """Return the value of an `arith.constant` of type `index` with this number.
+
+        An equal one is used again.
+        """
         known = self.constants.get(number)
         if known is None:
             result = Value(INDEX)
@@ -357,7 +360,10 @@ class Reifier:
         return None
 
     def dimension(self, value: Value, d: int) -> Value:
-        """Return the size of dimension `d`: a constant if it is static, else a `tensor.dim`."""
+        """Return the size of dimension `d` of a tensor.
+
+        It is a constant if the size is static, else a `tensor.dim`.
+        """
         assert isinstance(value.type, TensorType)
         size = value.type.sizes[d]
         if size is not None:
@@ -436,7 +442,10 @@ class Reifier:
         return self._make("shape.broadcast", TensorType(INDEX, (rank,)), *shapes)
 
     def _slice_sizes(self, operands: Sequence[Value]) -> list[Value]:
-        """Return `(limit - start + stride - 1) / stride` for each dimension."""
+        """Return `(limit - start + stride - 1) / stride` for each dimension of a dynamic slice.
+
+        `operands` are those of a `real_dynamic_slice`: the tensor, starts, limits and strides.
+        """
         whole, starts, limits, strides = operands
         rank = whole.type.rank if isinstance(whole.type, TensorType) else 0
         sizes = []
@@ -477,6 +486,7 @@ def _concatenate(at: Reifier, op: Concatenate, operands: Sequence[Value]) -> lis
 
 
 def _pad(at: Reifier, op: Pad, operands: Sequence[Value]) -> list[Value]:
+    """Return the sizes of the result of a `pad`, as values that `at` computes."""
     sizes = []
     amounts = zip(op.edge_padding_low, op.edge_padding_high, op.interior_padding, strict=True)
     for d, (low, high, interior) in enumerate(amounts):
@@ -491,6 +501,7 @@ def _pad(at: Reifier, op: Pad, operands: Sequence[Value]) -> list[Value]:
 
 
 def _dynamic_pad(at: Reifier, op: DynamicPad, operands: Sequence[Value]) -> list[Value]:
+    """Return the sizes of the result of a `dynamic_pad`, as values that `at` computes."""
     whole, _, lows, highs, interiors = operands
     sizes = []
     for d in range(_rank(whole)):
@@ -507,6 +518,7 @@ def _broadcast(at: Reifier, op: Broadcast, operands: Sequence[Value]) -> list[Va
 
 
 def _dot_general(at: Reifier, op: DotGeneral, operands: Sequence[Value]) -> list[Value]:
+    """Return the sizes of the result of a `dot_general`, as values that `at` computes."""
     lhs, rhs = operands[:2]
     dims = op.dimensions
     left, right = dims.lhs_batch + dims.lhs_contracting, dims.rhs_batch + dims.rhs_contracting
@@ -518,6 +530,7 @@ def _dot_general(at: Reifier, op: DotGeneral, operands: Sequence[Value]) -> list
 
 
 def _gather(at: Reifier, op: Gather | DynamicGather, operands: Sequence[Value]) -> list[Value]:
+    """Return the sizes of the result of a gather, as values that `at` computes."""
     indices = operands[1]
     rows = [d for d in range(_rank(indices)) if d != op.index_vector_dim]
     at_run_time = [d for d in rows if _sizes(indices)[d] is None]

@@ -151,7 +151,13 @@ def read_text(attribute: Attribute) -> str:
 
 
 def read_dims(attribute: Attribute) -> Dims:
-    """Return the integers of `array<i64: 1, 2>`, `dense<…> : tensor<2xi64>` or `[1, 2]`."""
+    """Return the integers of an attribute.
+
+    It is `array<i64: 1, 2>`, `dense<…> : tensor<2xi64>` or `[1, 2]`.
+
+    Raises:
+        ValueError: It is none of these.
+    """
     match attribute:
         case DenseArrayAttr(_, values):
             return values
@@ -169,7 +175,7 @@ def write_dims(values: Dims) -> DenseArrayAttr:
 
 
 def read_bools(attribute: Attribute) -> tuple[bool, ...]:
-    """Return the Booleans of an array, a dense literal or a list."""
+    """Return the Booleans of an attribute: an array, a dense literal or a list."""
     return tuple(map(bool, read_dims(attribute)))
 
 
@@ -179,7 +185,10 @@ def write_bools(values: tuple[bool, ...]) -> DenseArrayAttr:
 
 
 def read_pairs(attribute: Attribute) -> tuple[Any, ...]:
-    """Return the integers of a dense literal as nested tuples, such as `((0, 1),)`."""
+    """Return the integers of an attribute as nested tuples, such as `((0, 1),)`.
+
+    The attribute is a dense literal, or a list of lists.
+    """
     if isinstance(attribute, ArrayAttr):
         return tuple(map(read_dims, attribute.elements))
     if not isinstance(attribute, DenseAttr):
@@ -200,7 +209,7 @@ def write_pairs(values: tuple[Any, ...]) -> DenseAttr:
 def read_table(attribute: Attribute) -> Groups:
     """Return a table of integers as tuples: replica groups, or source-target pairs.
 
-    Groups along mesh axes stay symbolic.
+    An attribute with groups along mesh axes stays symbolic.
     """
     if isinstance(attribute, DenseAttr):
         return Table(dense_sizes(attribute), expanded(attribute))
@@ -270,7 +279,7 @@ def read_struct(attribute: Attribute, name: str) -> dict[str, Any]:
 
 
 def write_struct(dialect: str, name: str, values: dict[str, Any]) -> StructAttr:
-    """Return a structure attribute.
+    """Return the structure attribute `#dialect.name<…>` with these values of its fields.
 
     Empty and zero fields are omitted, except in `conv` and channels.
     """

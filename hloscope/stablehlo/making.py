@@ -57,7 +57,7 @@ _ATTRIBUTES: Final = get_args(Attribute)
 
 
 def as_type(given: TypeLike) -> Type:
-    """Return a type; a text is parsed.
+    """Return a type unchanged; parse the text of one, `tensor<2x3xf32>` or short `2x3xf32`.
 
     >>> as_type("2x3xf32") == as_type("tensor<2x3xf32>")
     True
@@ -138,12 +138,19 @@ def attributes_from(name: str, given: Mapping[str, Any]) -> dict[str, Attribute]
 
 
 def structure_fields(slot: AttributeSlot) -> dict[str, int | tuple[int, ...]]:
-    """Return the fields of a structure that can be given one by one, with their defaults."""
+    """Return the fields of an attribute that can be given one by one, with their defaults.
+
+    Empty if the attribute `slot` of an op is not a structure.
+    """
     is_struct = kind_of(slot.constraint).spreads and slot.constraint in EMPTY
     return EMPTY[slot.constraint] if is_struct else {}
 
 
 def _made(dialect: str, constraint: str, value: Any) -> Attribute:
+    """Return the attribute for a Python value.
+
+    `constraint` is that of the attribute in an op of `dialect`; an attribute is returned unchanged.
+    """
     if isinstance(value, _ATTRIBUTES):
         return value  # type: ignore[no-any-return]
     match constraint:
@@ -218,9 +225,9 @@ def integers_in(literal: Attribute | None) -> Dims | None:
 
 
 def operand_types(op: Op, operands: Sequence[Value]) -> tuple[Type, ...]:
-    """Return the types of the operands.
+    """Return the types of the operands of an op.
 
-    A type includes the integers of a constant that inference reads.
+    A type includes the integers of a constant if the inference of `op` reads them.
     """
     types = [value.type for value in operands]
     for number in op.reads_values:
@@ -269,7 +276,17 @@ def made(
     attributes: Mapping[str, Attribute] | None = None,
     callee: Callee | None = None,
 ) -> Operation:
-    """Create an operation that is in no block; result types that are not given are inferred.
+    """Create an operation that is in no block.
+
+    Args:
+        name: Full name of the op.
+        operands: The operands.
+        properties: Inherent attributes by name.
+        types: Types of the results; they are inferred if it is `None`.
+        regions: The regions.
+        attributes: Other attributes by name.
+        callee: Signature of the called function; by default those of the regions are used for
+            inference.
 
     Raises:
         VerifyError: The op cannot have these operands or attributes.
@@ -323,6 +340,14 @@ def _stretched(
     sources: dict[int, tuple[Value, int]],
     operations: list[Operation],
 ) -> Value:
+    """Return a value broadcast to sizes `dims`; a value of these sizes is returned unchanged.
+
+    Args:
+        value: The value.
+        dims: Size and bound of each dimension of the result.
+        sources: For dimensions of run-time size, a value that has the size and the dimension in it.
+        operations: The list that new operations are appended to.
+    """
     type_ = value.type
     assert isinstance(type_, TensorType)
     have = extents(type_)

@@ -84,7 +84,16 @@ class Node(_TreeInstruction):
         calls: tuple[Computation, ...],
         operation: Operation,
     ) -> None:
-        """Create the instruction of `operation`, which has the attributes and the location."""
+        """Create the instruction of an operation, which has the attributes and the location.
+
+        Args:
+            name: Name of the instruction.
+            type: Type of its value.
+            op: The op of the program graph.
+            operands: The operands.
+            calls: Computations of the regions, and called functions.
+            operation: The operation of the syntax tree.
+        """
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = type  # type: ignore[misc]
         self.op = op  # type: ignore[misc]
@@ -134,8 +143,11 @@ class Argument(_TreeInstruction):
     def __init__(self, name: str, number: int, value: Value, owner: Operation) -> None:
         """Create the parameter of a block argument.
 
-        `number` counts from 0. `owner` is the op with the block; a function has the attributes of
-        its arguments.
+        Args:
+            name: Name of the parameter.
+            number: Number of the argument in its block, from 0.
+            value: The argument in the syntax tree, which has the type.
+            owner: The op with the block; a function has the attributes of its arguments.
         """
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = value.type  # type: ignore[misc]
@@ -221,7 +233,7 @@ class TreeModule(Module):
 
 
 class MeshText(Written):
-    """The text of the `sdy.mesh` ops of a module; the value has the meshes by name."""
+    """The text of a module's `sdy.mesh` ops; `value` has the meshes by name."""
 
     __slots__ = ()
 

@@ -155,7 +155,10 @@ def _read_if(values: dict[str, Any], operation: Operation) -> None:
 
 
 def _read_sort(values: dict[str, Any], operation: Operation) -> None:
-    """Replace a negative dimension of a `sort` in `values` by the non-negative one."""
+    """Replace a negative dimension of a `sort` op by the non-negative one, in `values`.
+
+    `values` are the fields of the op's class by name. A missing dimension is the last one.
+    """
     given = values.get("dimension", -1)
     type = operation.operands[0].type if operation.operands else None
     rank = type.rank if isinstance(type, TensorType) else 0
@@ -194,6 +197,11 @@ _CONVOLVED: Final = ("window_strides", "padding", "lhs_dilation", "rhs_dilation"
 
 
 def _window(sizes: Dims, values: dict[str, Any], names: tuple[str, ...]) -> Window:
+    """Return the window of an op; the fields called `names` are removed from `values`.
+
+    `names` are those of strides, padding, base dilation, window dilation and reversal; `sizes` are
+    the sizes of the window.
+    """
     strides, padding, base, window, reversal = [values.pop(name, ()) for name in names]
     ones: Dims = (1,) * len(sizes)
     return Window(

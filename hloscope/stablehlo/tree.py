@@ -100,9 +100,10 @@ class _Trees:
         self.functions: Final = {c.operation: c for c in module if isinstance(c, Function)}
 
     def module(self, tree: Operation, prefix: str) -> Operation:
-        """Return a copy of a module, and of the modules nested in it.
+        """Return a copy of a module `tree`, and of the modules nested in it.
 
-        `prefix` is the module's name, which precedes `::` in the names of its functions.
+        Functions have the bodies of the program graph. `prefix` is the module's name, which
+        precedes `::` in the names of its functions.
         """
         blocks: list[Block] = []
         for block in tree.blocks:
@@ -200,7 +201,8 @@ class _Body:
     def _fill(self, frame: _Frame) -> Instruction | None:
         """Create the operations of a block up to one whose regions must be created first.
 
-        Return the instruction of that operation; `None` at the end of the block.
+        Return the instruction of that operation; `None` at the end of the block. `frame` has the
+        block and the instructions that are left.
         """
         for ins in frame.instructions:
             if isinstance(ins.op, Parameter) or _is_single_result(ins) or _is_implied(ins):
@@ -218,9 +220,10 @@ class _Body:
         return None
 
     def _results(self, root: Instruction, frame: _Frame) -> Iterator[Value]:
-        """Yield the values that a computation without a `return` returns.
+        """Yield the values that a computation with root `root` and without a `return` returns.
 
-        In a region, these are the elements of the root tuple of HLO.
+        In a region, these are the elements of the root tuple of HLO. `frame` has the block of the
+        computation.
         """
         if root is frame.returned:
             return (self._value(operand) for operand in root.operands)
@@ -260,6 +263,16 @@ class _Body:
         return made
 
     def _define(self, ins: Instruction, made: Operation, frame: _Frame) -> None:
+        """Set the values of an instruction and of its single results to those of its operation.
+
+        Args:
+            ins: The instruction.
+            made: Its operation.
+            frame: The block, which has the instructions that stand for single results.
+
+        Raises:
+            VerifyError: An instruction takes a result that the operation does not have.
+        """
         parts = frame.parts.get(ins)
         if parts is None and len(made.results) == 1:
             self.values[ins] = made.results[0]
@@ -348,7 +361,10 @@ def _copy_with(
     results: tuple[Value, ...],
     regions: tuple[Region, ...],
 ) -> Operation:
-    """Return an operation with the name, attributes and location of `original`."""
+    """Return an operation with the name, attributes and location of `original`.
+
+    Its operands, results and regions are the given ones.
+    """
     return Operation(
         original.name,
         operands,
@@ -453,6 +469,13 @@ def _copy_without_ops(block: Block, values: dict[Value, Value]) -> Block:
 def _copy(
     operation: Operation, values: Mapping[Value, Value], blocks: Mapping[Block, Block]
 ) -> Operation:
+    """Return a copy of an operation, without the operations in its regions.
+
+    Args:
+        operation: The operation.
+        values: The new value of each old one; other values stay.
+        blocks: The new block of each old one.
+    """
     regions = [Region(tuple([blocks[block] for block in r.blocks])) for r in operation.regions]
     kind = SourceModule if isinstance(operation, SourceModule) else Operation
     made = kind(

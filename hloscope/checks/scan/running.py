@@ -73,7 +73,10 @@ class Engine(AbstractContextManager["Engine"]):
         self._children: set[BaseProcess] = set()
 
     def submit(self, function: Callable[[T], R], task: T) -> Future[R]:
-        """Submit a task to the executor; return its future."""
+        """Submit the call `function(task)` to the executor; return its future.
+
+        If the executor is broken, the future has that error.
+        """
         try:
             if len(self._children) == self.jobs:
                 return self._current().submit(function, task)
@@ -129,7 +132,7 @@ class InProcessExecutor(Executor):
     """An executor that runs each task at once in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Call the function at once; return a future with its result."""
+        """Call `fn(*args, **kwargs)` at once; return a future with its result or its exception."""
         future = Future[Any]()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -267,7 +270,7 @@ def in_order(
 
 
 def _run_here(function: Callable[[T], R], task: T) -> Done[T, R]:
-    """Execute a task in this process; return its result or its error."""
+    """Call `function(task)` in this process; return the task with its result or its error."""
     try:
         return Done(task, function(task))
     except Exception as error:
@@ -279,7 +282,10 @@ def _resubmit(
 ) -> None:
     """Submit every unfinished task again to the engine, and count the trial.
 
-    `given` has task, future and number of trials of each; it is changed in place.
+    Args:
+        engine: The engine.
+        function: The function to call with each task.
+        given: Task, future and number of trials of each; it is changed in place.
     """
     for number, (task, future, trial) in enumerate(given):
         if not _is_done(future):
@@ -384,7 +390,10 @@ def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Failure]:
 
 
 def _start(function: Callable[[], Any], limits: Limits) -> tuple[int, int]:
-    """Start a child process for the function; return its process id, and the pipe to read from."""
+    """Start a child process for the function; return its process id, and the pipe to read from.
+
+    `limits.bytes` limits the child's memory. The caller must watch `limits.seconds`.
+    """
     read, write = os.pipe()
     pid = forked(lambda: _serve(function, write), limits.bytes)
     os.close(write)
@@ -402,9 +411,9 @@ def _found(text: bytes, status: int) -> tuple[Any, Failure]:
 
 
 def _read_all(read: int, seconds: float | None) -> bytes | None:
-    """Return all bytes that the child writes to the pipe.
+    """Return all bytes that a child process writes to a pipe.
 
-    `None` if that takes longer than `seconds`.
+    `read` is the pipe's file descriptor. The result is `None` if that takes longer than `seconds`.
     """
     parts: list[bytes] = []
     end = None if seconds is None else time.monotonic() + seconds
@@ -420,7 +429,7 @@ def _read_all(read: int, seconds: float | None) -> bytes | None:
 
 
 def _kill(pid: int) -> None:
-    """Kill a child process and its descendants.
+    """Kill the child process `pid` and its descendants, and wait for its end.
 
     The child leads their process group.
     """

@@ -57,7 +57,7 @@ def code_digest() -> str:
 
 
 def _digest(text: bytes) -> bytes:
-    """Return the checksum that precedes a record, to detect truncation and damage."""
+    """Return the checksum of a record's bytes; it precedes the record, to detect damage."""
     return blake2b(text, digest_size=8).hexdigest().encode()
 
 
@@ -169,9 +169,10 @@ class _CachedFile(NamedTuple):
 
 
 def _evict(folder: Path, most: int) -> None:
-    """Delete the least recently used results if all together take more than `most` bytes.
+    """Delete the least recently used results of a cache if all take more than `most` bytes.
 
-    Abandoned temporary files are deleted too; files of other programs are not.
+    They are deleted until about three quarters of `most` are left. Abandoned temporary files are
+    deleted too; files of other programs are not.
     """
     now = time.time()
     kept = []
@@ -254,7 +255,10 @@ def encoded(value: object) -> bytes:
 
 
 def _split(one: object) -> tuple[list[object], bytes]:
-    """Return the values that a value consists of, and the bytes of its other content."""
+    """Return the values that a value contains, and the bytes of its other content.
+
+    A number or text has bytes only, a tuple or set has values only.
+    """
     if isinstance(one, Enum):
         return [], one.name.encode()
     if one is None or isinstance(one, bool | int | float | complex):
@@ -404,7 +408,10 @@ def _reads_values(ins: Instruction) -> bool:
 
 
 def _is_index(value: Instruction) -> bool:
-    """Can the value, or a part of it, be an index? Or does it have a dynamic size?"""
+    """May a value be an index or a dynamic size, so that maps depend on it?
+
+    It may if it has a dynamic size, or if an array in it has integers or booleans.
+    """
     kinds = [leaf.element.kind for leaf in leaf_types(value.type) if isinstance(leaf, TensorType)]
     return _is_dynamic(value) or any(kind in ("pred", "signed", "unsigned") for kind in kinds)
 

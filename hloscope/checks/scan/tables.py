@@ -64,7 +64,7 @@ class Tables:
         ]
 
     def add(self, module: Mapping[str, Any], kernels: Sequence[Mapping[str, Any]]) -> None:
-        """Add the row of a program, and the rows of its kernels."""
+        """Add the row of a program to the table of modules, and its kernels' rows to the other."""
         for table, rows in zip(self._tables, ([module], kernels), strict=True):
             table.add(rows)
 
@@ -82,6 +82,8 @@ class Tables:
 
 
 class _Table:
+    """One table of a scan, written to a temporary Parquet file until it is closed."""
+
     def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
         arrow = library_of("scan", "pyarrow", "scans")
         parquet = library_of("scan", "pyarrow.parquet", "scans")

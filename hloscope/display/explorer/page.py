@@ -254,7 +254,7 @@ class Answers:
         self._column[instruction : instruction + count] = self._column[other : other + count]
 
     def refuse(self, instruction: int, reason: str) -> None:
-        """Record why an instruction has no result."""
+        """Record why an instruction, given by its number, has no result."""
         self.errors[instruction] = visible(reason)
 
     def to_json(self) -> Written:
@@ -328,7 +328,7 @@ class _Nodes:
     def place(self, expr: Expr) -> int:
         """Return the position of an expression in `nodes`.
 
-        It and its parts are added if they are new.
+        The expression and its subexpressions are added if they are new.
         """
         for top in needed_first([expr], lambda e: [*_parts(e)][::-1], self._places):
             self.nodes.append(self._written(top))
@@ -415,7 +415,7 @@ class Written(str):
 
 
 def written(value: Any, *, sort_keys: bool = False) -> Written:
-    """Encode a value as JSON without spaces.
+    """Encode a value as JSON without spaces; with `sort_keys`, objects have sorted keys.
 
     >>> written({"b": [1, 2], "a": None})
     '{"b":[1,2],"a":null}'

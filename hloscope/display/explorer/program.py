@@ -85,8 +85,9 @@ class Numbering:
     def _first_equal(self, structure_ids: StructureIds) -> Sequence[int]:
         """Return, for each computation, the index of the first computation with equal structure.
 
-        A computation whose instructions are not fully described by the structure has its own index:
-        configs of custom calls and values read from outside are not part of a structure.
+        `structure_ids` has numbers that are equal for equal structures. A computation whose
+        instructions are not fully described by the structure has its own index: configs of custom
+        calls and values read from outside are not part of a structure.
         """
         places = range(len(self.computations))
         # Texts of MLIR ops depend on more than the structure.
@@ -152,7 +153,11 @@ class _Columns:
                 self._add_own(start + offset, computation.instructions[offset])
 
     def _add_all(self, computation: Computation) -> list[int]:
-        """Add a computation's instructions; return the offsets of callers and constants in it."""
+        """Add a computation's instructions to the columns.
+
+        Return the offsets in the computation of those with callees, and of constants: equal
+        computations may differ in them.
+        """
         numbers, start = self._numbering.numbers, len(self.opcode)
         own = []
         for ins in computation:
@@ -332,9 +337,10 @@ def _details_key(ins: Instruction) -> tuple[object, ...] | None:
 
 
 def _attributes(ins: Instruction, write: _Writer) -> str:
-    """Return the text that the list of instructions lacks.
+    """Return the text that the list of instructions lacks, printed by `write`.
 
-    It is HLO's attributes after the bracket, or the whole op in MLIR.
+    It is HLO's attributes after the bracket, or the whole op in MLIR. If the instruction cannot be
+    printed, the text is the error.
     """
     try:
         return _cut(write(ins))
@@ -343,10 +349,17 @@ def _attributes(ins: Instruction, write: _Writer) -> str:
 
 
 def _without_names(text: str, ins: Instruction, k: int, numbering: Numbering) -> str:
-    """Replace names of instructions by relative numbers.
+    """Replace names of instructions in the text of an instruction by relative numbers.
 
-    The name becomes `%{a3}` for operand 3, and `%{n}` for an instruction `n` places further on: 0
-    for the instruction itself, whose number is `k`, or one that it calls. `%{%}` is a percent sign.
+    The name becomes `%{a3}` for operand 3, and `%{n}` for an instruction that comes `n`
+    instructions later: 0 for the instruction itself, or one that it calls. `%{%}` is a percent
+    sign.
+
+    Args:
+        text: The text of the instruction.
+        ins: The instruction.
+        k: Its number.
+        numbering: The numbers of all instructions.
     """
     places: dict[str, str] = {}
     for callee in ins.calls:
@@ -408,7 +421,7 @@ class Kernels:
         self._from: Final = [0] * count
 
     def number(self, facts: Mapping[str, Any] | Written) -> int:
-        """Return the number of the given facts, which are added if they are new.
+        """Return the number of the facts about a kernel; they are added if they are new.
 
         If they are `Written`, their members must be sorted.
         """
@@ -416,9 +429,14 @@ class Kernels:
         return self._facts.number(text)
 
     def add(self, subject: str, instruction: int, number: int, start: int | None = None) -> None:
-        """Give an instruction the facts with a number, in the column of a subject.
+        """Give an instruction facts, in the column of a subject.
 
-        `start` is the number of the instruction from which the facts count distances.
+        Args:
+            subject: Name of the column, such as `cancel`.
+            instruction: Number of the instruction.
+            number: Number of the facts, as `Kernels.number` returns it.
+            start: Number of the instruction from which the facts count distances; `None` if they
+                have none.
         """
         column = self._of.get(subject)
         if column is None:
@@ -434,7 +452,7 @@ class Kernels:
     def add_computed(self, facts: Sequence[Any]) -> None:
         """Add facts that another process returned from `to_list`.
 
-        This object must lack their subjects.
+        This object must not have the columns of their subjects yet.
         """
         texts, columns, froms = facts
         number_of = [self.number(Written(text)) for text in texts]
@@ -523,7 +541,11 @@ class ChainPlaces(NamedTuple):
 
 
 def chain_places(chain: Chain, numbering: Numbering) -> ChainPlaces:
-    """Return the positions of a chain's instructions, as distances back from its sink."""
+    """Return the positions of a chain's instructions, as distances back from its sink.
+
+    `numbering` has the number of each instruction. The distance is `None` for an instruction
+    without a number.
+    """
     number_of = numbering.numbers.get
     sink, blocking = number_of(chain.sink, 0), chain.blocking
     at = None if blocking is None else number_of(blocking)
@@ -556,6 +578,11 @@ def chain_facts(figures: Figures, places: ChainPlaces, sources: Sequence[str]) -
 
     Programs have thousands of chains that differ only in their positions. So `sources` is encoded
     before, by `chain_sources`, and the members here are written in sorted order.
+
+    Args:
+        figures: The chain with its bytes.
+        places: Positions of its instructions.
+        sources: For each source of the chain, the verdict as JSON text.
     """
     assert figures.chain is not None
     froms = [

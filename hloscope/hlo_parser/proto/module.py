@@ -65,14 +65,17 @@ _MOST_REMEMBERED: Final = 1 << 12
 _LOCATION: Final = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
 
 _Shared: TypeAlias = tuple[str, str, str, str]
-"""The four pieces of a line between what instructions with equal fields do not share.
+"""The four pieces of a line that instructions with equal fields share.
 
-They end before the operands, the control predecessors, the metadata, and the line's end.
+They end before the operands, the control predecessors, the metadata, and the line's end. What is
+between them differs for each instruction.
 """
 
 
 def proto_text(data: bytes, name: str) -> str:
     """Return the HLO text of an `HloModuleProto`, `HloProto` or `HloSnapshot`.
+
+    `data` are the bytes of the file, `name` is its name in messages.
 
     Raises:
         ParseError: The bytes are damaged or invalid.
@@ -91,9 +94,9 @@ def proto_text(data: bytes, name: str) -> str:
 def allocated_bytes(data: bytes, name: str) -> int | None:
     """Return the bytes that XLA allocated for an `HloProto`'s program in the default memory space.
 
-    Values inside reducers and comparators are thread-local and take no memory.  The result is
-    `None` if the file has no buffer assignment: it was written before XLA assigned memory, or it is
-    another message.
+    Values inside reducers and comparators are thread-local and take no memory. The result is `None`
+    if the file has no buffer assignment: it was written before XLA assigned memory, or it is
+    another message. `data` are the bytes of the file, `name` is its name in messages.
 
     Raises:
         ParseError: The bytes are damaged.
@@ -109,7 +112,13 @@ def allocated_bytes(data: bytes, name: str) -> int | None:
 
 
 def recorded_arguments(data: bytes, name: str) -> list[Any]:
-    """Return the arguments that an `HloSnapshot` records; an empty list for other files.
+    """Return the arguments that an `HloSnapshot` records, one array (or tuple of arrays) each.
+
+    The list is empty for other kinds of files.
+
+    Args:
+        data: Bytes of the file.
+        name: Name of the file, for error messages.
 
     Raises:
         ParseError: The bytes are damaged.
@@ -270,6 +279,12 @@ class _Text:
         """Return the names of the instructions whose ids a field lists, separated by commas.
 
         The length is checked, since a list may repeat a long name.
+
+        Args:
+            ins: The instruction.
+            field: Name of the field.
+            ids: Reads the ids of the computation's instructions.
+            names: Name of each instruction by id.
         """
         if field not in ins:
             return ""
@@ -322,7 +337,13 @@ class _Text:
     def calls(
         self, ins: Message, spelling: Spelling | None, known: dict[int, Message]
     ) -> Iterator[tuple[str, str]]:
-        """Yield the name and the text of each attribute whose value is called computations."""
+        """Yield the name and the text of each attribute whose value is called computations.
+
+        Args:
+            ins: The instruction.
+            spelling: The entry of its opcode in the table of opcodes; `None` for an unknown opcode.
+            known: The instructions of the computation by id.
+        """
         if "called_computation_ids" not in ins:
             return
         names = []
@@ -406,7 +427,10 @@ def _common(rows: tuple[tuple[str, frozenset[str]], ...], ins: Message) -> str:
 
 
 def _tables(index: Message) -> Iterator[str]:
-    """Yield the lines of the tables of files, functions and stack frames."""
+    """Yield the lines of the tables of files, functions and stack frames; none if they are empty.
+
+    `index` is the module's `StackFrameIndexProto`.
+    """
     if not index["stack_frames"]:
         return
     for title, field in (("FileNames", "file_names"), ("FunctionNames", "function_names")):

@@ -102,7 +102,7 @@ def _metadata_text(metadata: Message) -> str:
 
 
 def _parts(metadata: Message) -> list[tuple[str, str]]:
-    """Return the name and the text of each field that is printed, in order."""
+    """Return the name and the text of each field of metadata that is printed, in order."""
     parts, known = [], metadata.file.metadata_fields
     given = metadata.present_fields
     for name, write in _METADATA.items():
@@ -159,6 +159,10 @@ def _metadata(sharding: Message) -> str:
 def _iota(
     devices: Message, dims: str = "iota_reshape_dims", by: str = "iota_transpose_perm"
 ) -> str:
+    """Return the text `<=[sizes]T(permutation)` of a list of devices; empty if it is no iota.
+
+    `dims` and `by` are the names of the fields with the sizes and the permutation.
+    """
     if not devices[dims]:
         return ""
     order = devices[by]
@@ -376,9 +380,10 @@ def literal_arrays(literal: Message) -> Value | None:
 
 
 def _value(literal: Message, type_: Type) -> Value | None:
-    """Return the arrays of a literal.
+    """Return the array of a literal, or nested tuples of arrays.
 
-    `None` if the values are omitted or more than `MOST_ELEMENTS`.
+    `None` if the values are omitted or more than `MOST_ELEMENTS`. `type_` is the type of the
+    literal.
     """
     if isinstance(type_, TupleType):
         parts = literal["tuple_literals"]
@@ -427,9 +432,10 @@ def _array(literal: Message, type_: TensorType) -> Any:
 
 
 def _from_bytes(data: bytes, type_: TensorType) -> Any:
-    """Return the array of the little-endian elements in `data`.
+    """Return the elements in `data` as a one-dimensional array; `None` if an element is incomplete.
 
-    An element of under 8 bits is in the low bits of its byte.
+    They are little-endian and of the element type of `type_`. An element of under 8 bits is in the
+    low bits of its byte.
     """
     bits, dtype = type_.element.bits, numpy_dtype(type_.element)
     raw = np.frombuffer(data, np.uint8)

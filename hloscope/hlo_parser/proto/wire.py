@@ -61,6 +61,10 @@ def _tags(fields: dict[int, Field]) -> dict[int, tuple[str, int, bool]]:
 def tag_of(message: str, name: str) -> bytes:
     r"""Return the bytes of a field's tag, which come before its length or value.
 
+    Args:
+        message: Name of the message type.
+        name: Name of the field.
+
     >>> tag_of("HloModuleProto", "name"), tag_of("OpMetadata", "scheduling_name")
     (b'\n', b'\x82\x01')
     """
@@ -111,16 +115,28 @@ class File:
         raise ParseError(f"{self.name}: {message} at byte {at}: {what}")
 
     def count(self, number: int, message: str, at: int) -> None:
-        """Count `number` more fields.
+        """Subtract `number` fields from those that may still be read.
 
-        Raise a `ParseError` if the file has more than `MOST_FIELDS`.
+        Args:
+            number: Number of fields or listed numbers that were found.
+            message: Name of the message type, for the error.
+            at: Offset of the message, for the error.
+
+        Raises:
+            ParseError: The file has more than `MOST_FIELDS`.
         """
         self.left -= number
         if self.left < 0:
             self.fail(message, at, f"more than {MOST_FIELDS:,} fields")
 
     def varint(self, at: int, end: int, message: str) -> tuple[int, int]:
-        """Return the number in the varint at offset `at`, and the varint's end."""
+        """Return the number in the varint at offset `at`, and the varint's end.
+
+        Args:
+            at: The offset.
+            end: End of the bytes that may be read.
+            message: Name of the message type, for errors.
+        """
         value = shift = 0
         for byte in self.data[at : min(end, at + 10)]:
             value |= (byte & 127) << shift
@@ -146,9 +162,9 @@ class Message:
             file.fail(name, start, f"messages nested more than {_MOST_DEPTH} deep")
 
     def __getitem__(self, name: str) -> Any:
-        """Return the value of a field, or its default if it is absent.
+        """Return the value of the field `name`, or its default if it is absent.
 
-        A tuple if the field is repeated.
+        The value is a tuple if the field is repeated.
         """
         values = self._values
         if values is None:
@@ -192,7 +208,10 @@ class Message:
         return tuple(found), *values
 
     def field_bytes(self, name: str) -> bytes | None:
-        """Return the bytes of a field's value; `None` if the field is absent."""
+        """Return the bytes of the value of field `name`.
+
+        `None` if the field is absent or has several values.
+        """
         places = (self._extents or self._found()).get(name, _NONE)
         return self.file.data[places[0] : places[1]] if len(places) == 2 else None
 
@@ -201,14 +220,14 @@ class Message:
         return Message(self.file, self.name, self.at, self._end - size, self._depth)
 
     def all_field_bytes(self, name: str) -> list[bytes]:
-        """Return the bytes of each value of a repeated field."""
+        """Return the bytes of each value of the repeated field `name`."""
         places, data = (self._extents or self._found()).get(name, _NONE), self.file.data
         if len(places) == 2:  # as of most
             return [data[places[0] : places[1]]]
         return [data[at:stop] for at, stop in zip(places[::2], places[1::2], strict=True)]
 
     def varints(self, name: str) -> list[bytes]:
-        """Return the bytes of each varint of a repeated field."""
+        """Return the bytes of each varint of the repeated field `name`."""
         pieces = self.all_field_bytes(name)
         if any([piece[-1:] > b"\x7f" for piece in pieces]):
             self[name]  # raises the error
@@ -235,13 +254,13 @@ class Message:
         return names.isdisjoint(self._extents or self._found())
 
     def each(self, name: str) -> Iterator[Message]:
-        """Yield the messages in a repeated field; they are not stored."""
+        """Yield the messages in the repeated field `name`; they are not stored."""
         kind, places = FIELDS[self.name][name].kind, self._found().get(name, _NONE)
         for at, stop in zip(places[::2], places[1::2], strict=True):
             yield Message(self.file, kind, at, stop, self._depth + 1)
 
     def numbers(self, name: str) -> Any:
-        """Return the numbers of a repeated field as a one-dimensional numpy array."""
+        """Return the numbers of the repeated field `name` as a one-dimensional numpy array."""
         kind = FIELDS[self.name][name].kind
         places, wire = self._found().get(name, _NONE), _WIRE[kind]
         data = np.frombuffer(self.file.data, np.uint8)
@@ -257,7 +276,7 @@ class Message:
         return data.view(f"<f{_SIZES[wire]}")
 
     def size(self, name: str) -> int:
-        """Return the number of bytes of all values of a field."""
+        """Return the number of bytes of all values of the field `name`."""
         places = self._found().get(name, _NONE)
         return sum(places[1::2]) - sum(places[::2])
 
@@ -266,9 +285,9 @@ class Message:
         self._extents = self._values = None
 
     def offset_of(self, name: str) -> int:
-        """Return the offset of a field's last value in the file.
+        """Return the offset in the file of the last value of field `name`.
 
-        Of the message, if the field is absent.
+        If the field is absent, return the offset of the message.
         """
         places = self._found().get(name)
         return places[-2] if places else self.at
@@ -413,7 +432,10 @@ class Message:
         return tuple([value for a, b in pairs for value in self._values_at(field.kind, a, b)])
 
     def _values_at(self, kind: str, at: int, stop: int) -> list[Any]:
-        """Return the text, the bytes, or the packed numbers at `[at, stop)`, as a list."""
+        """Return the text, the bytes, or the packed numbers at `[at, stop)`, as a list.
+
+        `kind` is the type of the field.
+        """
         if _WIRE[kind] != _LENGTH:
             return self._numbers(kind, at, stop)
         value = self.file.data[at:stop]
@@ -459,9 +481,12 @@ class Message:
         return values
 
     def _varints(self, name: str, kind: str, data: Any) -> Any:
-        """Return the packed varints in `data` as an array.
+        """Return the packed varints in `data` as an array, with the values that `_numbers` returns.
 
-        It has the numbers that `_numbers` returns.
+        Args:
+            name: Name of the field, for errors.
+            kind: Type of the numbers.
+            data: The bytes.
         """
         # The last byte of each varint is below 128, so all varints are found at once; then byte
         # `place` of all of them is added in one step.

@@ -43,9 +43,9 @@ from hloscope.ops import OPS
 
 
 def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
-    """Return the type after its mnemonic, as in `!stablehlo.token` or `!stablehlo.future`.
+    """Read the type of `stablehlo` after its mnemonic, as in `!stablehlo.token`, and return it.
 
-    The result is `None` for an unknown mnemonic.
+    An unknown mnemonic is an error.
     """
     match mnemonic:
         case "token":
@@ -56,7 +56,7 @@ def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
 
 
 def _future(parser: AsmParser) -> Type:
-    """Return the type of a future from its result types, `<t, u>`."""
+    """Read the result types of a future, `<t, u>`, and return the type of the future."""
     at = parser.at
     parser.token("<")
     types = [] if parser.peek() == ">" else parser.type_list()
@@ -111,7 +111,7 @@ and some ops of `sdy`, `arith`, `tensor`, `shape` and `cf`.
 
 
 def is_isolated(name: str) -> bool:
-    """Is an op isolated, so that its regions cannot read values from outside?
+    """Is the op `name` isolated, so that its regions cannot read values from outside?
 
     Source: MLIR's trait `IsolatedFromAbove`.
 
@@ -182,6 +182,10 @@ def _from_mhlo(name: str, properties: Mapping[str, Attribute]) -> dict[str, Attr
     """Return the inherent attributes of an MHLO op as StableHLO has them.
 
     MHLO's one-dimensional `dense<…>` of integers or Booleans becomes `array<…>`.
+
+    Args:
+        name: Full name of the op in StableHLO.
+        properties: The attributes by name.
     """
     types = {slot.name: slot.constraint for slot in DEFINITIONS[name].attributes}
     found = dict(properties)

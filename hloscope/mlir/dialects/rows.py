@@ -148,8 +148,15 @@ def _labels(dialect: str, name: str, operands: int, attributes: int) -> list[str
     """Return the specification's labels of an op's inputs: of operands first, then of attributes.
 
     A label such as `add_i1` is empty if the specification does not define the op. The list has at
-    least one entry. `operands` and `attributes` are the numbers of operands and attributes. Source:
-    StableHLO spec, the tables "Inputs".
+    least one entry.
+
+    Args:
+        dialect: Dialect of the op.
+        name: Name of the op without the dialect.
+        operands: Number of operands.
+        attributes: Number of attributes.
+
+    Source: StableHLO spec, the tables "Inputs".
     """
     count = operands + attributes
     if dialect != "stablehlo" or name in _UNSPECIFIED:
@@ -279,15 +286,15 @@ def default(slot: AttributeSlot) -> Attribute | None:
 
 
 def elided(definition: Definition) -> Mapping[str, Attribute]:
-    """Return the values that pretty forms omit, by the attribute's name."""
+    """Return the default values of an op's attributes that pretty forms omit, by name."""
     found = {slot.name: default(slot) for slot in definition.attributes if not slot.given}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def given(definition: Definition) -> Mapping[str, Attribute]:
-    """Return the values that MLIR adds to an op that is read without them, by the attribute's name.
+    """Return the default values that MLIR adds to an op that is read without them.
 
-    The generic form prints them.
+    They are by the attribute's name; the generic form prints them.
     """
     found = {slot.name: default(slot) for slot in definition.attributes if slot.given}
     return {name: value for name, value in found.items() if value is not None}
@@ -302,7 +309,10 @@ def given(definition: Definition) -> Mapping[str, Attribute]:
 
 
 def _constant(op: Operation) -> Sequence[str]:
-    """Return the suggested name of a constant: `c` for integers and booleans, else `cst`."""
+    """Return the suggested name of a constant op's result: `c` for whole numbers, else `cst`.
+
+    Whole numbers are integers and booleans.
+    """
     type_ = op.results[0].type
     element = type_.element if isinstance(type_, TensorType) else None
     whole = element is not None and element.kind in ("pred", "signed", "unsigned")
@@ -310,7 +320,7 @@ def _constant(op: Operation) -> Sequence[str]:
 
 
 def _number(op: Operation) -> Sequence[str]:
-    """Return the suggested name of a constant of `arith`.
+    """Return the suggested name of the result of an `arith` constant.
 
     It is `true` or `false` for a boolean, `c0` for an index, `c0_i32` for an integer, else `cst`.
     """
@@ -350,9 +360,9 @@ _COMPUTED: Final[dict[str, Suggestion]] = {
 
 
 def suggestion(definition: Definition) -> Suggestion | None:
-    """Return the functions that suggest names for an op's results and block arguments.
+    """Return the functions that suggest names for the results and block arguments of an op.
 
-    `None` without them.
+    `None` without them. `definition` is the definition of the op.
     """
     computed = _COMPUTED.get(definition.name)
     if computed is not None or not definition.suggested:

@@ -170,8 +170,6 @@ DYNAMIC: Final = """
 """Ops whose result sizes are operands; `rows` explains the notation.
 
 Source: `StablehloOps.td`.
-
-Source: `StablehloOps.td`.
 """
 
 

@@ -73,7 +73,7 @@ class AsmParser(Protocol):
         """Offset of the `!` or `#` of the dialect type or attribute that was read last."""
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
-        """Raise a `ParseError` at offset `at`, by default at the current token.
+        """Raise a `ParseError` at offsets `[at, end)`, by default at the current token.
 
         While a pretty form is read, the message begins with `custom op 'name' `, as MLIR's does.
         """
@@ -145,7 +145,10 @@ class AsmParser(Protocol):
         """
 
     def try_attribute(self, type: Type | None = None) -> Attribute | None:
-        """Read and return an attribute; `None` if none begins here."""
+        """Read and return an attribute; `None` if none begins here.
+
+        A number without `: type` has the type `type`.
+        """
 
 
 class OpAsmParser(AsmParser, Protocol):
@@ -225,7 +228,10 @@ class AsmPrinter(Protocol):
         """Write values as `%a, %b`."""
 
     def argument(self, argument: Value, attributes: Attribute | None = None) -> None:
-        """Write a region's argument as `%a: t {…}`, with its location if locations are printed."""
+        """Write a region's argument as `%a: t {…}`, with its location if locations are printed.
+
+        `attributes` is the dictionary that is written.
+        """
 
     def newline(self) -> None:
         """Begin a new line at the current indentation."""
@@ -268,7 +274,8 @@ class AsmPrinter(Protocol):
     def region(self, region: Region, *, arguments: bool = True, terminator: bool = True) -> None:
         """Write a region as `{…}`.
 
-        The label of the entry block is written only if its arguments are.
+        The label of the entry block is written only if its arguments are. Without `terminator`, the
+        last op of the entry block is omitted.
         """
 
 

@@ -86,6 +86,7 @@ def check_brackets(literal: str) -> int:
 
 
 def _check_hex(literal: str, type: TensorType | VectorType, count: int) -> None:
+    """Check that a literal of hexadecimal digits has the bytes of `count` elements, or of one."""
     found = _HEX.fullmatch(literal)
     if found is None or len(found[1]) % 2:
         raise LiteralError("expected string containing hex digits starting with `0x`", 0)
@@ -117,7 +118,7 @@ def _skeleton(sizes: tuple[int, ...], most: int) -> str | None:
 
 
 def _in_range(literal: str, element: ElementType) -> bool:
-    """Return whether every number has so few digits that it is in the element type's range.
+    """Does every number of a literal have so few digits that it is in its element type's range?
 
     If the result is false, the numbers must be checked one by one.
     """
@@ -133,7 +134,7 @@ def _in_range(literal: str, element: ElementType) -> bool:
 
 
 def limits(element: ElementType) -> tuple[int, int]:
-    """Return the least and the largest integer that may be written for a type.
+    """Return the least and the largest integer that may be written for an integer type.
 
     For a signless type it is the union of the signed and the unsigned range.
     """
@@ -147,7 +148,7 @@ def limits(element: ElementType) -> tuple[int, int]:
 
 
 class _PiecewiseCheck:
-    """Checks a literal piece by piece, for the message and the position of an error."""
+    """Checks a literal of elements token by token, for the message and position of an error."""
 
     def __init__(self, literal: str, type: TensorType | VectorType, sizes: tuple[int, ...]) -> None:
         self.literal = literal

@@ -149,7 +149,10 @@ _TOKEN: Final = pattern(r"[A-Za-z_]\w*|->|[^\s\w]")
 def compile_form(row: str, directives: Mapping[str, Directive], context: Context) -> Form:
     """Compile the text of a form to the functions that read and write it.
 
-    `row` is the text, `directives` has the functions for its placeholders `<word …>`.
+    Args:
+        row: The text.
+        directives: The functions for its placeholders `<word …>`, by the word.
+        context: Facts about the whole form.
     """
     parts = _parts(_pieces(row), directives, context)
     reads = tuple(part.read for part in parts)
@@ -209,14 +212,17 @@ class _Lazy:
 def lazy_form(compile: Callable[[], Form], typed_last: str) -> Form:
     """Return a form that `compile` compiles on first use.
 
-    `typed_last` is the attribute of `Form`.
+    `typed_last` is as in `Form`: the type at its end that no earlier part depends on.
     """
     lazy = _Lazy(compile)
     return Form(lazy.read, lazy.write, typed_last)
 
 
 def check(op: Operation, needs: tuple[Need, ...]) -> None:
-    """Raise an `UnfitError` if an op lacks a needed attribute, or the form cannot write it."""
+    """Raise an `UnfitError` if an op lacks an attribute, or the form cannot write it.
+
+    `needs` are the attributes that the form writes.
+    """
     properties = op.properties
     for need in needs:
         if not need.accepts(properties.get(need.name)):
@@ -237,6 +243,13 @@ def _pieces(row: str) -> list[str]:
 
 
 def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Context) -> list[Part]:
+    """Return the parts of a form, given its pieces: texts and placeholders.
+
+    Args:
+        pieces: The pieces in order.
+        directives: The functions for placeholders `<word …>`, by the word.
+        context: Facts about the whole form, which are collected here.
+    """
     parts: list[Part] = []
     position, attrs = 0, -1
     while position < len(pieces):
@@ -265,7 +278,7 @@ def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Cont
 
 
 def literal(text: str) -> Part:
-    """Return the form part that reads and writes `text`."""
+    """Return the part of a pretty form that reads and writes `text`."""
     tokens = _TOKEN.findall(text)
 
     def read(reading: FormState) -> None:
@@ -283,9 +296,9 @@ def literal(text: str) -> Part:
 
 
 def dictionary(context: Context) -> Part:
-    """Return the form part for `<attrs>`: a dictionary of all attributes that no other part writes.
+    """Return the part of a pretty form for `<attrs>`: a dictionary of the other attributes.
 
-    Attributes with default values are omitted.
+    These are the attributes that no other part writes. Attributes with default values are omitted.
     """
     named, defaults = context.named, context.defaults
     known = frozenset(named)
@@ -342,9 +355,14 @@ def _operands(piece: str, context: Context) -> Part:
 
 
 def _optional(pieces: list[str], directives: Mapping[str, Directive], context: Context) -> Part:
-    """Return the form part for a group `(?…?)`.
+    """Return the form part for a group `(?…?)`, given its pieces: the first is a text.
 
     It is written if its first attribute is present with a value other than the default.
+
+    Args:
+        pieces: Texts and placeholders of the group.
+        directives: The functions for placeholders, by the word.
+        context: Facts about the whole form.
     """
     text, parts = pieces[0], _parts(pieces[1:], directives, context)
     first, *tokens = _TOKEN.findall(text)

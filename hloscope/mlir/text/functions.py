@@ -169,6 +169,10 @@ def _read_indirect(parser: OpAsmParser, state: State) -> None:
 
 
 def _read_called(parser: OpAsmParser, state: State, callee: Use | None = None) -> None:
+    """Read `(%a) {…} : (t) -> t` of a call into `state`.
+
+    `callee` is the use of the function value of an indirect call; `None` for a direct call.
+    """
     at = parser.at
     parser.token("(")
     uses = parser.uses()
@@ -298,6 +302,10 @@ def write_function(printer: AsmPrinter, op: Operation) -> None:
 def _write_results(
     printer: AsmPrinter, results: tuple[Type, ...], attributes: list[DictAttr]
 ) -> None:
+    """Write the results of a function, ` -> t` or ` -> (t {…}, …)`; nothing if there are none.
+
+    `attributes` has the dictionary of each result.
+    """
     if not results:
         return
     printer.write(" -> ")
@@ -410,7 +418,10 @@ WRITERS: Final[dict[str, Write]] = {
 
 
 def reread_function(op: Operation) -> None:
-    """Remove attribute lists of arguments or results that are all empty, as the form omits them."""
+    """Remove a function's lists of arguments' or results' attributes that are all empty.
+
+    The pretty form omits them.
+    """
     empty = [name for name in _GIVEN if _says_nothing(op.properties.get(name))]
     if empty:
         op.properties = {key: op.properties[key] for key in op.properties if key not in empty}

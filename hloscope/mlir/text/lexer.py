@@ -171,7 +171,10 @@ class Lexer:
     # ------------------------------------------------------------------------------- errors
 
     def report(self, message: str, at: int | None = None) -> None:
-        """Record an error that is reported before the one at which the parser stops."""
+        """Record an error that is reported before the one at which the parser stops.
+
+        It is at offset `at`, by default at the current token.
+        """
         self._earlier.append(Diagnostic(self._prefixed(message), self.span(at, None)))
 
     def keep(self, error: ParseError) -> None:
@@ -182,7 +185,7 @@ class Lexer:
             self._earlier.append(Diagnostic(error.message, error.span, error.rule))
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
-        """Raise an error at offset `at`, by default at the current token.
+        """Raise an error at offsets `[at, end)`, by default at the current token.
 
         While a pretty form is read, the message begins with the op's name.
         """
@@ -210,7 +213,10 @@ class Lexer:
         end: int | None = None,
         notes: tuple[Diagnostic, ...] = (),
     ) -> NoReturn:
-        """Raise an error at `at`, by default at the current token, without the op's name in it."""
+        """Raise an error at offsets `[at, end)`, by default at the current token.
+
+        The message does not get the op's name. `notes` are reported with the error.
+        """
         earlier, self._earlier = tuple(self._earlier), []
         raise TextError(message, span=self.span(at, end), earlier=earlier, notes=notes)
 
@@ -280,7 +286,10 @@ class Lexer:
         return True
 
     def expect(self, token: str, message: str = "") -> None:
-        """Move past `token`, which must be the current token; otherwise raise an error."""
+        """Move past `token`, which must be the current token; otherwise raise an error.
+
+        `message` is that of the error; by default it is `expected 'token'`.
+        """
         if self.tok != token:
             self.wrong(message or f"expected '{token}'")
         self.move(self.end)

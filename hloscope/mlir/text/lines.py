@@ -189,12 +189,12 @@ class _Copy(Region):
     __slots__ = ("_like", "_owner")
 
     def __init__(self, like: Region, owner: LineOperation) -> None:
-        """Set the region `like` to copy, and the op that owns the copy."""
+        """Set the region `like` to copy, and the op `owner` that has the copy."""
         self.parent = self._owner = owner
         self._like = like
 
     def __getattr__(self, name: str) -> tuple[Block, ...]:
-        """Make the blocks on first use; Python calls this only for missing attributes."""
+        """Make `blocks` on first use; Python calls this only for missing attributes."""
         if name != "blocks":
             raise AttributeError(name, name=name, obj=self)
         with _COPYING:  # two threads must not make two sets of values
@@ -358,9 +358,15 @@ class LineTemplates:
         known: KnownLines,
         lines: Lines,
     ) -> int:
-        """Read lines as long as they are known; return the end of the last line read.
+        """Read lines as long as each has a template; return the end of the last line read.
 
         The work for a line is written inline, since two calls would double the time.
+
+        Args:
+            block: The block that the ops belong to.
+            operations: The list that the ops are appended to.
+            known: The templates by line, a line being its text without the value names.
+            lines: The lines of the text; its position is advanced.
         """
         source, scope = self._source, self._scope.values
         template_of, value_of = known.lines.get, scope.__getitem__
@@ -433,7 +439,10 @@ class LineTemplates:
         return _NEXT.match(self._text, end) is not None
 
     def _located(self, line: str, known: KnownLines) -> tuple[Template | None, Location]:
-        """Return the template, if any, and the location of a line with a `loc(…)` or new types."""
+        """Return the template, if any, and the location of a line with a `loc(…)` or new types.
+
+        `line` is the line's text without names, `known` has the templates.
+        """
         key, location = self._key(line)
         return known.lines.get(key) or self._with_types(key, known), location
 
@@ -448,7 +457,7 @@ class LineTemplates:
     def _with_types(self, key: str, known: KnownLines) -> Template | None:
         """Return a template for a line that equals a known line except for the types at its end.
 
-        The result is `None` if there is no such line.
+        `key` is the line's text without names. The result is `None` if there is no such line.
         """
         # A training step of 2.2 MB takes 35 % longer without this.
         # The text before the last ` : ` does not depend on the types after it (`Form.typed_last`),
@@ -475,7 +484,14 @@ class LineTemplates:
         return template
 
     def learn(self, operation: Operation, default_dialect: str, at: int, first: int) -> None:
-        """Store a template for the line after offset `at`, if the op at `first` fills that line."""
+        """Store a template for the line after an offset, if an op that was read fills that line.
+
+        Args:
+            operation: The op.
+            default_dialect: The dialect whose prefix may be omitted.
+            at: End of the previous op.
+            first: Offset of the op.
+        """
         text, used = self._text, self._scope.used
         before = self._lexer.before
         begin = at + 1

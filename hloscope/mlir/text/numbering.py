@@ -92,7 +92,7 @@ class Names:
 
 
 def mlir_names(root: Operation, dialects: Dialects, *, generic: bool) -> Names:
-    """Return the names of all values and blocks as MLIR chooses them.
+    """Return the names of all values and blocks in the tree `root` as MLIR chooses them.
 
     Values of a region are numbered before those of nested regions. Each nested region continues
     from the same number. In generic form no number occurs twice in the text.
@@ -101,6 +101,8 @@ def mlir_names(root: Operation, dialects: Dialects, *, generic: bool) -> Names:
 
 
 class _Numbering:
+    """Names the values and blocks of a tree as MLIR does."""
+
     def __init__(self, dialects: Dialects, generic: bool) -> None:
         self.suggestions = {} if generic else {**SUGGESTIONS, **dialects.suggestions}
         self.generic = generic
@@ -206,7 +208,7 @@ def _hex(char: str) -> str:
 
 
 def source_names(root: Operation) -> Names:
-    """Return names as in the source; a value without a name in the source gets an unused number.
+    """Return names as in the source for the tree `root`; unnamed values get an unused number.
 
     If two values have one name, as after some passes, a number distinguishes them.
     """
@@ -218,6 +220,8 @@ _Step: TypeAlias = Callable[[], "list[_Step]"]
 
 
 class _SourceNames:
+    """Names the values and blocks of a tree as in the source."""
+
     def __init__(self, root: Operation) -> None:
         self.names = Names()
         self.used: set[str] = set()
@@ -370,7 +374,10 @@ def _placeholder(index: int) -> str:
 class _Alias:
     """An alias of a type, attribute or location.
 
-    `text` is what it abbreviates, with placeholders for aliases.
+    Attributes:
+        name: Name without its number, with `#` or `!`.
+        text: What it abbreviates, with placeholders for aliases.
+        parts: The aliases in that text.
     """
 
     __slots__ = ("depth", "later", "name", "parts", "text")
@@ -426,7 +433,7 @@ class Aliases:
     def finished(self, text: str) -> str:
         """Return a module's text with aliases in place of placeholders, and with their definitions.
 
-        Definitions are above the module, or below it if `later` was true at each use.
+        A definition is above the module, or below it if each use of the alias allowed that.
         """
         if not self._all:
             return text
@@ -452,6 +459,10 @@ class Aliases:
         return _PLACEHOLDER.sub(lambda found: names[int(found[1])], whole)
 
     def _index(self, name: str, text: str, *, later: bool) -> int:
+        """Return the index of the alias with this name and text; it is added if it is new.
+
+        Without `later`, it must be defined above the module.
+        """
         index = self._by_text.setdefault((name, text), len(self._all))
         if index == len(self._all):
             parts = [self._all[int(found)] for found in dict.fromkeys(_PLACEHOLDER.findall(text))]
@@ -493,7 +504,7 @@ class NoAliases(Aliases):
     """Replacement of `Aliases` that writes locations, attributes and types in full."""
 
     def placeholder(self, name: str, text: str, *, later: bool = False) -> str:
-        """Return `text` itself."""
+        """Return `text` itself; the other arguments are ignored."""
         return text
 
     def location(self, location: Location, *, later: bool = True) -> str:
@@ -506,7 +517,7 @@ class NoAliases(Aliases):
 
 
 def location_text(location: Location) -> str:
-    """Return the text inside `loc(…)`, with nothing abbreviated.
+    """Return the text of a location inside `loc(…)`, with nothing abbreviated.
 
     >>> location_text(NameLoc("add", FileLoc("a.py", 1, 2)))
     '"add"("a.py":1:2)'

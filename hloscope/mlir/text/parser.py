@@ -89,7 +89,9 @@ def parse_mlir(
 
 
 def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribute:
-    """Parse an attribute.
+    """Parse the text of an attribute.
+
+    `dialects` are the known dialects; attributes of others are kept as text.
 
     >>> parse_attribute("[1, true]").elements[1]
     BoolAttr(value=True)
@@ -101,7 +103,9 @@ def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribut
 
 
 def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
-    """Parse a type.
+    """Parse the text of a type.
+
+    `dialects` are the known dialects; types of others are kept as text.
 
     >>> parse_type("tensor<2x?xui8>").sizes
     (2, None)
@@ -115,7 +119,11 @@ def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
 def _read_all(name: str, text: str, dialects: Dialects, read: Callable[[AttributeParser], T]) -> T:
     """Return the result of `read`, which must read the text to its end.
 
-    `name` is the kind of text in the error.
+    Args:
+        name: Kind of the text, for errors.
+        text: The text.
+        dialects: The known dialects.
+        read: Reads an attribute or type from a parser.
     """
     source = Source(name, text)
     refuse_long_numbers(source)

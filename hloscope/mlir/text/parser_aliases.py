@@ -128,7 +128,11 @@ class Aliases:
             lexer.fail_plainly("aliases stand for too much text", lexer.start, lexer.end)
 
     def _check_expanded(self, size: int, start: int) -> None:
-        """Raise an error if an alias expands to more than `MOST_ALIASED` characters."""
+        """Raise an error if an alias expands to more than `MOST_ALIASED` characters.
+
+        `size` is the number of characters, `start` the offset of the text with the alias, for the
+        error.
+        """
         lexer = self._lexer
         if size > MOST_ALIASED:
             message = f"the aliases in it stand for {size:,} characters, more than {MOST_ALIASED:,}"
@@ -230,7 +234,11 @@ class Aliases:
         return "".join([*parts, text[at:end]])
 
     def _alias_text(self, found: re.Match[str], dialect: str) -> str:
-        """Return the text of an alias that `_VERBATIM` matched in an attribute of `dialect`."""
+        """Return the text of an alias in an attribute of `dialect`.
+
+        `found` is the match of `_VERBATIM` for the alias. A number of an unknown dialect is
+        returned unchanged.
+        """
         lexer = self._lexer
         sign, name = found["sign"], found["alias"]
         if not self._is_defined(sign, name):
@@ -277,7 +285,7 @@ class Aliases:
         return self.location_of(text, at)
 
     def _location_text(self, start: int, end: int) -> str:
-        """Return the text of a location, with aliases in its `fused<metadata>` expanded.
+        """Return the text `[start, end)` of a location, with aliases in `fused<metadata>` expanded.
 
         Names of locations stay, since they may be defined later in the text, unlike attributes.
         """
@@ -297,7 +305,10 @@ class Aliases:
         return "".join([*parts, text[at:end]]).strip()
 
     def location_of(self, text: str, at: int) -> LazyLoc:
-        """Return the location of a text; equal texts share one object."""
+        """Return the location of a text; equal texts share one object.
+
+        `at` is the offset of the text, for errors.
+        """
         known = self._locations.get(text)
         if known is None:
             self._check_location(text, at)
@@ -323,7 +334,8 @@ class Aliases:
     def _whole_location(self, text: str, at: int) -> str:
         """Return the text of a location in an attribute, with named locations expanded.
 
-        Named locations may be defined later in the text, and are printed under other names.
+        Named locations may be defined later in the text, and are printed under other names. `at` is
+        the offset of the text, for errors.
 
         Raises:
             ParseError: A name is undefined, or defined by itself.

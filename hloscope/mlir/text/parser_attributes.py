@@ -178,7 +178,10 @@ class AttributeParser:
         return attribute
 
     def try_attribute(self, type: Type | None = None) -> Attribute | None:
-        """Read an attribute; `None` if none begins here."""
+        """Read an attribute; `None` if none begins here.
+
+        A number without `: type` has the type `type`.
+        """
         lexer = self.lexer
         if lexer.kind in _KINDS or lexer.tok in _READERS:
             return self.attribute(type)
@@ -358,7 +361,12 @@ class AttributeParser:
         return attribute
 
     def _mnemonic(self, mnemonic: str, opaque: bool) -> str:
-        """Read and return the name after `dialect.`; for an opaque type, open `<name …>`."""
+        """Read and return the name after `dialect.`; for an opaque type, open `<name …>`.
+
+        Args:
+            mnemonic: The name, empty for an opaque type or attribute.
+            opaque: Is it written `!dialect<name …>`?
+        """
         lexer = self.lexer
         self.mnemonic_at = lexer.start
         lexer.next()

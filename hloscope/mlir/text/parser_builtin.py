@@ -105,7 +105,7 @@ def _tensor(parser: AttributeParser) -> Type:
 
 
 def _sizes(lexer: Lexer) -> tuple[int | None, ...]:
-    """Read sizes `2x?x`, up to the token after them."""
+    """Read the sizes of a shaped type, `2x?x`, up to the token after them; `None` for `?`."""
     found = _SIZES.match(lexer.text, lexer.start)
     assert found is not None
     sizes = tuple(None if s == "?" else int(s[:40]) for s in _SIZE.findall(found[1]))
@@ -121,7 +121,13 @@ def _sizes(lexer: Lexer) -> tuple[int | None, ...]:
 
 
 def _encoded(lexer: Lexer, type: TensorType, encoding: str) -> Type:
-    """Return a tensor type with an encoding: bounds of its sizes, or any attribute as text."""
+    """Return a tensor type with an encoding: bounds of its sizes, or any attribute as text.
+
+    Args:
+        lexer: The lexer, for errors.
+        type: The tensor type without encoding.
+        encoding: The text of the encoding.
+    """
     found = _BOUNDS.fullmatch(encoding)
     if found is None:
         return TensorType(type.element, type.sizes, bounds=type.bounds, encoding=encoding)
@@ -277,7 +283,13 @@ def _float_bits(
 ) -> int:
     """Return the bits of a floating-point literal `token` of a type.
 
-    `[at, end)` is its position for errors.
+    Args:
+        lexer: The lexer, for errors.
+        token: The literal without sign.
+        type: The float type.
+        negative: Was a `-` read before?
+        at: Start of the literal.
+        end: End of the literal.
     """
     if token.startswith("0x"):
         bits = int(token, 16) if len(token) < 100 else 1 << 200
@@ -296,7 +308,13 @@ def _float_bits(
 def _integer(lexer: Lexer, token: str, type: ElementType, negative: bool, at: int, end: int) -> int:
     """Return the value of an integer literal `token`; for a signless type, as a signed integer.
 
-    `[at, end)` is its position for errors.
+    Args:
+        lexer: The lexer, for errors.
+        token: The literal without sign.
+        type: The integer type.
+        negative: Was a `-` read before?
+        at: Start of the literal.
+        end: End of the literal.
     """
     if negative and type.kind == "unsigned":
         message = "negative integer literal not valid for unsigned integer type"
@@ -352,9 +370,9 @@ def _dense_end(lexer: Lexer, start: int) -> int:
 
 
 def _check_brackets(lexer: Lexer, start: int, end: int) -> int:
-    """Raise an error unless the text `[start, end)` consists of elements and lists.
+    """Raise an error unless the text `[start, end)` consists of elements and nested lists.
 
-    Return its end.
+    Return the end of the text without spaces.
     """
     try:
         return start + check_brackets(lexer.text[start:end].rstrip())
@@ -366,6 +384,10 @@ def _check_brackets(lexer: Lexer, start: int, end: int) -> int:
 def _elements_type(
     parser: AttributeParser, at: int, end: int, type: Type | None
 ) -> TensorType | VectorType:
+    """Return the type of a literal of elements: `type`, or the one that follows after a colon.
+
+    `[at, end)` is the position of the literal, for errors.
+    """
     lexer = parser.lexer
     if type is None:
         lexer.expect(":")

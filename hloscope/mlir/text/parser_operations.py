@@ -250,6 +250,10 @@ class OperationParser:
         return operation, type.results
 
     def _check_registered(self, name: str, at: int, end: int) -> None:
+        """Raise an error if the op `name` is unknown and such ops are not allowed.
+
+        `[at, end)` is the position of the name.
+        """
         if self._allow_unregistered or name in self._inherent:
             return
         if name.partition(".")[0] not in self.dialects.named:
@@ -327,7 +331,7 @@ class OperationParser:
         return operation, state.types
 
     def _text_end(self, name: str) -> int:
-        """Return the end of an op of an unknown dialect that is stored as text.
+        """Return the end of the op `name` of an unknown dialect that is stored as text.
 
         -1 for any other op.
 
@@ -359,7 +363,10 @@ class OperationParser:
         return -1
 
     def _unparsed_text(self, name: str, stop: int) -> tuple[Operation, Sequence[Type]]:
-        """Return an op of an unknown dialect that has only its text."""
+        """Read an op of an unknown dialect as text, and return it with its result types: none.
+
+        `name` is its name, `stop` its end.
+        """
         lexer = self.lexer
         at, end = lexer.start, lexer.end
         self.remarks.setdefault(f"`{name}` is kept as text: its dialect is not known", at)
@@ -411,7 +418,10 @@ class OperationParser:
 
     @contextmanager
     def names_of(self, op: str, *, pretty: bool = True) -> Iterator[None]:
-        """In this context, use the name scope and the default dialect of the regions of op `op`."""
+        """In this context, use the name scope and the default dialect of the regions of op `op`.
+
+        Without `pretty`, for the generic form, the default dialect stays.
+        """
         self._stacks.check()
         if self.level >= MOST_REGIONS:
             message = f"regions are nested deeper than {MOST_REGIONS}"
@@ -433,6 +443,10 @@ class OperationParser:
         self.lexer.op, self.default_dialect, self.level = state
 
     def _op_region(self, op: str, arguments: Sequence[Argument], *, pretty: bool = True) -> Region:
+        """Read a region of op `op`, whose entry block has these arguments.
+
+        Without `pretty`, the op is in generic form.
+        """
         lexer = self.lexer
         lexer.expect("{", "expected '{' to begin a region")
         if lexer.tok == "}" and not arguments:
@@ -510,14 +524,14 @@ class OperationParser:
         state.operands.append(self.scope.value(use, type))
 
     def dictionary(self, state: State) -> None:
-        """Read an optional `{…}` into properties and attributes."""
+        """Read an optional `{…}` into the properties and attributes of `state`."""
         if self.lexer.tok == "{":
             inherent = self._inherent.get(state.name, frozenset())
             for key, value in self.attributes.entries().items():
                 (state.properties if key in inherent else state.attributes)[key] = value
 
     def attributes_with_keyword(self, state: State) -> None:
-        """Read an optional `attributes {…}`."""
+        """Read an optional `attributes {…}` into the properties and attributes of `state`."""
         lexer = self.lexer
         if lexer.tok == "attributes" and lexer.kind == "word":
             lexer.next()
@@ -559,7 +573,7 @@ class OperationParser:
         return results
 
     def arguments(self, *, types: bool) -> list[Argument]:
-        """Read `(%a: t, %b: t)`."""
+        """Read arguments `(%a: t, %b: t)`; without `types`, the text is `(%a, %b)`."""
         lexer = self.lexer
         lexer.expect("(")
         found: list[Argument] = []

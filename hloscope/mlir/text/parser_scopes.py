@@ -23,7 +23,15 @@ _MOST_NAMES: Final = 500
 
 
 class ScopeState(NamedTuple):
-    """The state of a scope before a region or an op, to which `Scope.restore` returns."""
+    """The state of a scope before a region or an op, to which `Scope.restore` returns.
+
+    Attributes:
+        values: Values by name.
+        size: Number of values that are defined.
+        forward: Values that are used but not defined yet, each with its first use.
+        blocks: Blocks by label.
+        undefined_blocks: Offset of the first use of each block that is not defined yet.
+    """
 
     values: dict[str, Value]
     size: int
@@ -118,7 +126,10 @@ class Scope:
         return use
 
     def uses(self, until: str = "") -> list[Use]:
-        """Read uses separated by commas; the list may be empty."""
+        """Read uses of values separated by commas; the list may be empty.
+
+        With `until`, a comma before that token is not read.
+        """
         lexer = self._lexer
         first = self.try_use()
         if first is None:
@@ -147,6 +158,10 @@ class Scope:
         return value
 
     def _not_yet(self, key: str, use: Use, type: Type) -> Value:
+        """Return a value for a use before the definition, which `define` takes over.
+
+        `key` is the key of the value in `values`.
+        """
         first = self.values.get(use.name)
         if first is not None:
             self._lexer.fail_plainly("reference to invalid result number", use.at)
@@ -161,6 +176,7 @@ class Scope:
         return pending[0]
 
     def _other_type(self, use: Use, value: Value, type: Type) -> NoReturn:
+        """Raise an error about a use of a value with another type, `type`, than the value has."""
         have, want = type_text(type), type_text(value.type)
         message = (
             f"use of value '%{use.name}' expects different type than prior uses: "

@@ -99,15 +99,14 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
     """Change a module from bytecode to equal the parse of its printed text, without printing.
 
     Args:
-        module: The module.  It is changed, so no other code may use it.
+        module: The module. It is changed, so no other code may use it.
         dialects: The known dialects.
         name: Name of the text in messages.
 
     Returns:
         True if the module is equal now. False, and the module unchanged, if only parsing the text
-            shows
-        the result: it has ops of other dialects, regions of several blocks, resources,
-        or values that no op defines.
+            shows the result: it has ops of other dialects, regions of several blocks, resources, or
+            values that no op defines.
     """
     ops = [*module.walk()]
     if not isinstance(module, BytecodeModule) or module.resources:
@@ -133,7 +132,10 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
 
 
 def _is_plain(op: Operation, dialects: Dialects) -> bool:
-    """Does reading the printed text of an op, apart from its regions, give an equal op?"""
+    """Does reading the printed text of an op, apart from its regions, give an equal op?
+
+    `dialects` are the dialects of the parser.
+    """
     return (
         isinstance(op, BytecodeOperation | BytecodeModule)
         and op.name.partition(".")[0] in _KNOWN

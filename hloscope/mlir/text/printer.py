@@ -131,7 +131,13 @@ def _has_more_ops(region: Region, most: int) -> bool:
 class _Body(NamedTuple):
     """A region that is still to be printed.
 
-    `indent` is its indentation, `inside` the prefix of op names that is omitted in it.
+    Attributes:
+        region: The region.
+        indent: Its indentation.
+        inside: Prefix of op names that is omitted in it.
+        label: Print the label of the entry block if it has arguments.
+        empty_label: Print that label if the block has no operations.
+        terminator: Print the last op of the entry block.
     """
 
     region: Region
@@ -204,7 +210,7 @@ class Printer:
         return f"{text}\n{resources}\n" if resources else text
 
     def _run(self, work: _Part) -> None:
-        """Print `work`, with nested parts in place."""
+        """Print the regions or ops in `work`, and the regions nested in them."""
         done = self._parts
         stack: list[Iterator[_Part]] = [iter([work])]
         while stack:
@@ -265,7 +271,8 @@ class Printer:
     def _template(self, op: Operation, writer: Write) -> str:
         """Return a template of ops that are equal but for operands: text with `%s` per operand.
 
-        Empty if the form prints the operands in another order, or not each of them once.
+        Empty if the form prints the operands in another order, or not each of them once. `writer`
+        writes the pretty form of the op.
         """
         names, parts = self.names.values, self._parts
         kept = {value: names[value] for value in op.operands if value in names}
@@ -320,6 +327,10 @@ class Printer:
         yield f"{body.indent}}}"
 
     def _label(self, block: Block, indent: str, predecessors: Sequence[Block]) -> str:
+        """Return the line with a block's label and arguments, and a comment on its predecessors.
+
+        `indent` is the text before it.
+        """
         text = f"{indent}{self.names.blocks[block]}"
         if block.arguments:
             text += f"({', '.join(map(self._argument_text, block.arguments))})"
@@ -356,7 +367,10 @@ class Printer:
         self._parts.append(", ".join([names[value] for value in values]))
 
     def argument(self, argument: Value, attributes: Attribute | None = None) -> None:
-        """Write `%a: t {…}` of a region's argument, with its location if locations are printed."""
+        """Write `%a: t {…}` of a region's argument, with its location if locations are printed.
+
+        `attributes` is the dictionary that is written.
+        """
         self._parts.append(self._argument_text(argument, attributes))
 
     def newline(self) -> None:
@@ -398,7 +412,10 @@ class Printer:
     def dictionary(
         self, op: Operation, leave_out: Sequence[str] = (), *, keyword: bool = False
     ) -> None:
-        """Write ` {…}` of properties and attributes; nothing if all are omitted."""
+        """Write the properties and attributes of an op as ` {…}`, except those in `leave_out`.
+
+        If all are left out, nothing is written. With `keyword` the text is ` attributes {…}`.
+        """
         if not op.properties and not op.attributes:
             return
         merged = {**op.properties, **op.attributes}
@@ -429,7 +446,11 @@ class Printer:
         self.function_type([v.type for v in op.operands], [v.type for v in op.results])
 
     def region(self, region: Region, *, arguments: bool = True, terminator: bool = True) -> None:
-        """Write `{…}`, without the label of the entry block unless its arguments are written."""
+        """Write a region as `{…}`.
+
+        The label of the entry block is written only if its arguments are. Without `terminator`, the
+        last op of the entry block is omitted.
+        """
         self._region(region, label=arguments, empty_label=False, terminator=terminator)
 
     def _region(self, region: Region, *, label: bool, empty_label: bool, terminator: bool) -> None:
@@ -445,7 +466,10 @@ class Printer:
         return ", ".join([entry(name, attributes[name], text) for name in sorted(attributes)])
 
     def attribute_text(self, attribute: Attribute, *, typed: bool = True) -> str:
-        """Return an attribute as text, with placeholders for aliases."""
+        """Return an attribute as text, with placeholders for aliases.
+
+        Without `typed`, the `: type` after the value is omitted.
+        """
         known = self._attributes.get((id(attribute), typed))
         if known is not None:
             return known[1]
@@ -507,7 +531,10 @@ class Printer:
 
 
 def _writer(dialects: Dialects, name: str) -> Write | None:
-    """Return the function that writes the pretty form of op `name`; `None` if it has none."""
+    """Return the function that writes the pretty form of op `name`; `None` if it has none.
+
+    `dialects` are the dialects with their forms.
+    """
     form = dialects.forms.get(name)
     return WRITERS.get(name) if form is None else form.write
 

@@ -28,9 +28,9 @@ _UNSIGNED: Final = pattern(r"u(\d+)")
 
 
 def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
-    """Return the type after `!quant.uniform`, `!quant.any` or `!quant.calibrated`.
+    """Read the type after `!quant.uniform`, `!quant.any` or `!quant.calibrated`, and return it.
 
-    The result is `None` for another mnemonic.
+    Another mnemonic is an error.
     """
     match mnemonic:
         case "uniform":
@@ -226,7 +226,9 @@ class _Uniform:
 
 
 def scale_range(expressed: ElementType) -> tuple[float, float]:
-    """Return the smallest positive and the largest finite number of a float type.
+    """Return the smallest positive and the largest finite number of a float type, as floats.
+
+    For an unknown type or one of over 64 bits, they are those of `f64`.
 
     >>> scale_range(ELEMENTS["f16"])
     (5.960464477539063e-08, 65504.0)

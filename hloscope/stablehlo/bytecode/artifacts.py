@@ -87,7 +87,10 @@ def artifact_in_version(
     library: str = "",
     allow_other_dialects: bool = False,
 ) -> Converted:
-    """Return the VHLO module that `write_artifact` would write with these arguments."""
+    """Return the VHLO module that `write_artifact` would write with these arguments.
+
+    Its use-list orders are returned with it.
+    """
     of = version_of(library) if library else CURRENT
     version = version_of(target_of(target, of))
     return in_version(module, version, of, allow_other_dialects=allow_other_dialects)
@@ -102,7 +105,11 @@ def in_version(
 ) -> Converted:
     """Convert a program in StableHLO or VHLO to a version of VHLO.
 
-    `library` is the StableHLO version to imitate.
+    Args:
+        module: The program.
+        target: The version of VHLO.
+        library: The StableHLO version to imitate.
+        allow_other_dialects: Keep attributes of other dialects as they are.
     """
     if is_vhlo(module):
         return to_version(module, target)
@@ -117,6 +124,8 @@ def is_vhlo(module: Operation) -> bool:
 
 def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
     """Return the program in a portable artifact of any version, converted to StableHLO.
+
+    `data` are the bytes of the artifact, `name` is its name in messages.
 
     Raises:
         BytecodeError: The artifact is damaged.
@@ -147,7 +156,10 @@ def stablehlo_of_tree(module: Operation) -> Operation:
 
 
 def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
-    """Return a file's module without locations, and its use-list orders, for writing it again."""
+    """Return the module of a bytecode file without locations, and its use-list orders.
+
+    With both, the file can be written again.
+    """
 
     def make(
         op: Operation,
@@ -173,7 +185,13 @@ def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
 
 
 class Repeated(Struct, frozen=True):
-    """Constants of equal value and type in an artifact: number, type, and the bytes of one."""
+    """Constants of equal value and type in an artifact.
+
+    Attributes:
+        count: Number of the constants.
+        type: Their type.
+        bytes: Bytes of one constant; if all elements are equal, of one element.
+    """
 
     count: int
     type: str
@@ -229,6 +247,8 @@ class Health(Struct, frozen=True):
 
 def examine(data: bytes, name: str) -> Health:
     """Return a summary of a bytecode file, or of a file of `jax.export`.
+
+    `data` are the bytes of the file, `name` is its name in messages.
 
     Raises:
         BytecodeError: The file is damaged.

@@ -97,10 +97,6 @@ _BUILTIN_ATTRIBUTES: Final = """
 """Builtin attributes: rows `code name version | fields | encoding`, one per attribute.
 
 Source: MLIR's `BuiltinDialectBytecode.td`.
-
-Source: MLIR's `BuiltinDialectBytecode.td`.
-
-Source: MLIR's `BuiltinDialectBytecode.td`.
 """
 
 _BUILTIN_TYPES: Final = """
@@ -129,8 +125,6 @@ _BUILTIN_TYPES: Final = """
 """Builtin types, in rows as in `_BUILTIN_ATTRIBUTES`.
 
 Source: MLIR's `BuiltinDialectBytecode.td`.
-
-Source: MLIR's `BuiltinDialectBytecode.td`.
 """
 
 _QUANT_TYPES: Final = """
@@ -140,8 +134,6 @@ zero_point:svarint least:svarint most:svarint | quantized
 least:svarint most:svarint scales:f64s zero_points:svarints | quantized_axis
 """
 """Types of the dialect `quant`, in rows as in `_BUILTIN_ATTRIBUTES`.
-
-Source: MLIR's `QuantDialectBytecode.td`.
 
 Source: MLIR's `QuantDialectBytecode.td`.
 """
@@ -186,8 +178,6 @@ num_primitive_operations:svarint allow_imprecise_accumulation:byte | algorithm
 """Attributes of StableHLO, in rows as in `_BUILTIN_ATTRIBUTES`.
 
 Source: `StablehloBytecode.cpp`.
-
-Source: `StablehloBytecode.cpp`.
 """
 
 _STABLEHLO_TYPES: Final = """
@@ -195,8 +185,6 @@ _STABLEHLO_TYPES: Final = """
     1 future 0.0.0 | types:types | future
 """
 """Types of StableHLO, in rows as in `_BUILTIN_ATTRIBUTES`.
-
-Source: `StablehloBytecode.cpp`.
 
 Source: `StablehloBytecode.cpp`.
 """
@@ -237,8 +225,6 @@ unreduced:attrs | sdy
 unreduced:attrs reduction:svarint | sdy
 """
 """Attributes of Shardy, in rows as in `_BUILTIN_ATTRIBUTES`.
-
-Source: Shardy's `bytecode.td`.
 
 Source: Shardy's `bytecode.td`.
 """
@@ -438,9 +424,11 @@ def choose_encoding(value: Any, *, vhlo: bool) -> ChosenEncoding:
 
 
 def in_dictionary(entries: tuple[tuple[str, Any], ...], *, vhlo: bool) -> DictAttr | VhloDictionary:
-    """Return the attributes of an op, (name, value) in order, as one dictionary attribute.
+    """Return the attributes of an op as one dictionary attribute.
 
-    With `vhlo`, the op is one of VHLO, and the values are VHLO's.
+    Args:
+        entries: Name and value of each attribute, in order.
+        vhlo: Is the op one of VHLO? Then the values are VHLO's.
     """
     if vhlo and any(has_vhlo(value) for _, value in entries):
         return VhloDictionary(entries)

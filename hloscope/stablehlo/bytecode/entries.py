@@ -149,6 +149,8 @@ class Entries:
     def _spend(self, number: int) -> None:
         """Subtract the expanded size of an entry, in bytes, from what remains of the file's limit.
 
+        `number` is the number of the entry.
+
         Raises:
             BytecodeError: The limit is exceeded.
         """

@@ -58,6 +58,8 @@ def is_exported(data: bytes) -> bool:
 def read_exported(data: bytes, name: str = "<bytes>") -> list[Exported]:
     """Return the function in a `jax.export` file, and then its derivatives.
 
+    `data` are the bytes of the file, `name` is its name in messages.
+
     Raises:
         BytecodeError: The file is damaged.
     """
@@ -215,7 +217,10 @@ class Table:
 
 
 def root(data: bytes, name: str) -> Table:
-    """Return the root table of a FlatBuffer; `name` is the file name in errors."""
+    """Return the root table of a FlatBuffer, whose bytes are `data`.
+
+    `name` is the file name in errors.
+    """
     if len(data) < 8:
         raise BytecodeError("the file is too short", name, 0, "FlatBuffer")
     return Table(data, int.from_bytes(data[:4], "little"), name)

@@ -53,7 +53,7 @@ class Cursor:
         self.section, self.name = section, name
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
-        """Raise `BytecodeError` at byte `at`, by default the next one."""
+        """Raise a `BytecodeError` with a message about byte `at`, by default the next one."""
         raise BytecodeError(message, self.name, self.at if at is None else at, self.section)
 
     def part(self, size: int, section: str = "") -> Cursor:
@@ -342,7 +342,9 @@ def _write_f64(bits: int, _: object = None) -> bytes:
 
 
 def read_bits(cursor: Cursor, type: object) -> int:
-    """Read an integer or float of a type; return its bits as an unsigned integer.
+    """Read an integer or float of type `type` from a cursor.
+
+    Return its bits as an unsigned integer.
 
     Raises:
         BytecodeError: The type is not a number type.

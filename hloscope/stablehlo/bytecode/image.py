@@ -68,7 +68,11 @@ def read_resources(
 ) -> list[Resource]:
     """Read the resources of all dialects, in the order of their numbers.
 
-    `offsets` and `data` are the two sections of resources.
+    Args:
+        offsets: The section with names and sizes of resources.
+        data: The section with their data.
+        dialects: Names of the dialects, by number.
+        strings: Strings of the file, by number.
     """
     for _ in range(offsets.count()):
         offsets.varint()
@@ -90,7 +94,7 @@ def read_resources(
 
 
 def _skip(offsets: Cursor, data: Cursor) -> None:
-    """Skip, in both sections, resources that do not belong to a dialect."""
+    """Skip resources that do not belong to a dialect, in the sections `offsets` and `data`."""
     for _ in range(offsets.count(3)):
         offsets.varint()
         data.part(offsets.varint())
@@ -147,7 +151,7 @@ _NAME: Final = r'([A-Za-z_][\w$.]*|"(?:[^"\\]|\\.)*")'
 def resource_text(data: bytes, resources: Iterable[Resource]) -> str:
     """Return the section `{-# … #-}` that ends an MLIR text, with the resources that have data.
 
-    The text is empty if none has.
+    The text is empty if none has. `data` are the bytes of the file.
 
     Raises:
         UnsupportedError: The data exceeds `MOST_TEXT` bytes.
@@ -205,9 +209,9 @@ RESOURCE_ENCODINGS: Final[dict[str, Encoding]] = {"resource": Encoding(_make, _f
 
 
 def padded(at: int, alignment: int) -> Iterator[bytes]:
-    """Yield the bytes of an alignment, and the padding after it.
+    """Yield the encoded alignment of a section's data, then the padding up to the data.
 
-    `at` is the offset in the file after the section's size.
+    `at` is the offset in the file after the section's size, `alignment` is in bytes.
     """
     head = varint(alignment)
     yield head
@@ -321,6 +325,8 @@ def is_bytecode(data: bytes) -> bool:
 def read_image(data: bytes, name: str = "<bytes>") -> Image:
     """Return a bytecode file with its tables; the ops are not decoded.
 
+    `data` are the bytes of the file, `name` is its name in messages.
+
     Raises:
         BytecodeError: The file is damaged.
     """
@@ -350,9 +356,10 @@ def read_image(data: bytes, name: str = "<bytes>") -> Image:
 
 
 def producer_of(data: bytes) -> tuple[int, str]:
-    """Return the bytecode version and the name of the producer in a file's header.
+    """Return the bytecode version and the name of the producer in the header of a file.
 
-    The rest of the file may be damaged. The name is empty if the header is damaged.
+    The rest of the file may be damaged. The version is 0 and the name empty if the header is
+    damaged.
     """
     try:
         return _header(Cursor(data, 0, len(data), "header", "")) if is_bytecode(data) else (0, "")
@@ -375,8 +382,6 @@ def section_header(cursor: Cursor) -> tuple[int, int]:
     """Read the header and the padding of a section.
 
     Return the section's number and its size in bytes.
-
-    Return the section's number and size in bytes.
     """
     at = cursor.at
     number = cursor.byte()
@@ -497,7 +502,7 @@ def _resources(image: Image) -> None:
 
 
 def entry_cursor(image: Image, entry: Entry) -> Cursor:
-    """Return a cursor over the bytes of an entry, an attribute or type."""
+    """Return a cursor over the bytes of an entry, an attribute or type, of a bytecode file."""
     return Cursor(image.data, entry.at, entry.at + entry.size, SECTIONS[ENTRIES], image.name)
 
 

@@ -57,7 +57,11 @@ _RESOURCE: Final = ("resource",)
 
 
 class Numbered:
-    """An attribute, type or op name of a file: its encoding, number of uses, and number."""
+    """An attribute, type or op name of a file, with its number of uses and its number.
+
+    `value` is the attribute, type or name, `dialect` the number of its dialect, `chosen` its
+    encoding (`None` for an op name).
+    """
 
     __slots__ = ("chosen", "code", "dialect", "number", "uses", "value")
 
@@ -88,7 +92,7 @@ class Tables:
         self._lists: dict[tuple[str, int], list[Numbered]] = {}
 
     def dialect(self, name: str) -> int:
-        """Return the number of a dialect; a new dialect gets the next number."""
+        """Return the number of the dialect `name`; a new dialect gets the next number."""
         return self.dialects.setdefault(name, len(self.dialects))
 
     def use_op(self, name: str) -> None:
@@ -105,7 +109,10 @@ class Tables:
 
         A new one is added, with those it contains.
 
-        `vhlo`: whether it belongs to an op of VHLO.
+        Args:
+            value: The attribute, type or location.
+            is_type: Is the value a type?
+            vhlo: Does it belong to an op of VHLO?
         """
         found = self._known[2 * vhlo + is_type].get(id(value))
         if found is not None:
@@ -134,6 +141,11 @@ class Tables:
         """Add a value and return its entry.
 
         If an equal one exists, count a use of it and return `None`.
+
+        Args:
+            value: The attribute, type or location.
+            is_type: Is the value a type?
+            vhlo: Does it belong to an op of VHLO?
         """
         which = 2 * vhlo + is_type
         self._alive.append(value)
@@ -173,7 +185,13 @@ class Tables:
                     yield part, is_type, vhlo
 
     def found(self, value: Any, is_type: bool, vhlo: bool) -> Numbered:
-        """Return the entry of a value; it, or an equal value, was added before."""
+        """Return the entry of a value; it, or an equal value, was added before.
+
+        Args:
+            value: The attribute, type or location.
+            is_type: Is the value a type?
+            vhlo: Does it belong to an op of VHLO?
+        """
         which = 2 * vhlo + is_type
         found = self._known[which].get(id(value))
         if found is None:
@@ -181,14 +199,23 @@ class Tables:
         return found
 
     def number(self, value: Any, is_type: bool, vhlo: bool) -> int:
-        """Return the number of a value; it, or an equal value, was added before."""
+        """Return the number of a value; it, or an equal value, was added before.
+
+        Args:
+            value: The attribute, type or location.
+            is_type: Is the value a type?
+            vhlo: Does it belong to an op of VHLO?
+        """
         return self.found(value, is_type, vhlo).number
 
     def use_all(self, key: tuple[str, int], values: Iterable[Attribute], vhlo: bool) -> None:
-        """Count a use of each attribute in `values`.
+        """Count a use of each attribute in a list.
 
-        The list for a `key` is looked up at the first call only: calls with one key must have equal
-        lists.
+        Args:
+            key: Identifies the list: calls with one key must have equal lists, and only the first
+                list is examined.
+            values: The attributes.
+            vhlo: Do they belong to an op of VHLO?
         """
         known = self._lists.get(key)
         if known is not None:
@@ -360,7 +387,10 @@ class VhloValues:
 def number_module(
     module: Operation, version: int, vhlo_values: VhloValues
 ) -> tuple[Tables, OpAttributes]:
-    """Return the tables of a module, and its split of attributes, for a bytecode version."""
+    """Return the tables of a module, and how its attributes are split, for a bytecode version.
+
+    `vhlo_values` decides which values have VHLO types; the casts of the module are recorded in it.
+    """
     tables, attributes = Tables(), OpAttributes(version)
     mark_casts(module, vhlo_values)
     _number_op(module, tables, attributes, vhlo_values)
@@ -383,7 +413,10 @@ def number_module(
 
 
 def mark_casts(module: Operation, vhlo_values: VhloValues) -> None:
-    """Record which casts have VHLO results, in program order: each depends on earlier ones."""
+    """Record in `vhlo_values` which casts of a module have VHLO results.
+
+    Casts are visited in program order, since each depends on earlier ones.
+    """
     stack = [module]
     while stack:
         op = stack.pop()
@@ -420,6 +453,14 @@ def _check(op: Operation) -> None:
 def _number_op(
     op: Operation, tables: Tables, attributes: OpAttributes, vhlo_values: VhloValues
 ) -> None:
+    """Add the entries of one op to the tables, without those of its regions.
+
+    Args:
+        op: The op.
+        tables: The tables.
+        attributes: Splits the op's attributes.
+        vhlo_values: Decides which results have VHLO types.
+    """
     if not op.name.startswith("vhlo."):
         _check(op)
     tables.use_op(op.name)

@@ -81,7 +81,10 @@ class Properties:
     def dictionary(self, value: object, at: int, cursor: Cursor) -> Mapping[str, Attribute]:
         """Return the entries of a dictionary attribute, by name.
 
-        `at` is the attribute's number for errors, which have the position of `cursor`.
+        Args:
+            value: The attribute; an error is raised if it is no dictionary.
+            at: Offset that errors state.
+            cursor: Cursor that raises errors.
         """
         if not isinstance(value, DictAttr):
             cursor.fail("the attributes of an op are not a dictionary", at)
@@ -239,7 +242,10 @@ def packed(sizes: Sequence[int]) -> bytes:
 
 
 def unpacked(cursor: Cursor, groups: int) -> DenseArrayAttr:
-    """Read group sizes that `packed` encoded; return them as the attribute that texts have."""
+    """Read group sizes that `packed` encoded from a cursor.
+
+    Return them as the attribute that texts have. `groups` is the number of groups.
+    """
     at = cursor.at
     head = cursor.varint()
     count = head >> 1

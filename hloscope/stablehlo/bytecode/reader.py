@@ -136,6 +136,8 @@ class _Frame:
 
 
 class _Reader:
+    """Reads the operations of a bytecode file, given its tables."""
+
     def __init__(self, image: Image) -> None:
         self.image = image
         self.entries = Entries(image)
@@ -219,10 +221,14 @@ class _Reader:
     def _attributes(
         self, mask: int, numbers: list[int], name: str, registered: bool
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """Return the properties and discardable attributes of an op, by their numbers in the file.
+        """Return the properties and discardable attributes of an op.
 
-        Bits of `mask` say which of them the op has. `registered`: whether the file has the op as
-        registered.
+        Args:
+            mask: Bits that say which of the two the op has.
+            numbers: Numbers of the op's dictionary and properties in the file, as far as it has
+                them.
+            name: Name of the op.
+            registered: Does the file have the op as registered?
         """
         cursor = self.cursor
         attributes: Mapping[str, Attribute] = NO_ATTRIBUTES
@@ -288,7 +294,7 @@ class _Reader:
         return tuple([self._block(frame, cursor.varint()) for _ in range(count)])
 
     def _block(self, frame: _Frame, number: int) -> Block:
-        """Return the block of this number in the current region.
+        """Return the block of this number in the region that `frame` reads.
 
         One that is not read yet is created.
         """
@@ -358,7 +364,7 @@ class _Reader:
         self._next_block(frame)
 
     def _next_block(self, frame: _Frame) -> None:
-        """Begin to read the next block of the region; after the last one, end the region."""
+        """Begin to read the next block of the region of `frame`; after the last, end the region."""
         if frame.operations or frame.arguments or frame.blocks_left < 0:
             self._end_block(frame)
         if frame.blocks_left <= 0:

@@ -101,7 +101,7 @@ def plain_element(type: object) -> ElementType:
 
 
 def sizes_of(shape: Sequence[int]) -> tuple[int | None, ...]:
-    """Return tensor sizes, given bytecode's integers; `None` for a dynamic size.
+    """Return tensor sizes, given bytecode's integers `shape`; `None` for a dynamic size.
 
     Raises:
         ValueError: A size is negative, or the rank is too large.
@@ -174,6 +174,16 @@ def _complex_fields(_: str, type: ElementType) -> Fields:
 
 
 def _storage(flags: int, storage: object, expressed: object) -> tuple[ElementType, str]:
+    """Return the integer type of a quantized type's stored elements, and its text.
+
+    Args:
+        flags: Bit 0 says that the integers are signed.
+        storage: The signless integer type in the file.
+        expressed: The float type of the elements; it is only checked.
+
+    Raises:
+        ValueError: A type is of another kind.
+    """
     if not isinstance(storage, ElementType) or not is_signless(storage) or storage.bits > 32:
         raise ValueError("the storage type is not an integer type")
     if not isinstance(expressed, ElementType) or expressed.kind != "float":
@@ -336,7 +346,7 @@ def memref_encoding(text: str) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """Split the parameters of a memref type at commas outside brackets."""
+    """Split the parameters in the text of a memref type at commas outside brackets."""
     inside = text.removeprefix("memref<").removesuffix(">")
     found, depth, start = [], 0, 0
     for sign in _SIGN.finditer(inside):
@@ -377,7 +387,10 @@ def _dialect_type(head: str, more: Sequence[str]) -> DialectType:
 
 
 def _fields(_: str, value: BufferType | DialectType) -> Fields:
-    """Return the fields of a memref: memory space if there is one, shape, element type, layout."""
+    """Return the fields of a memref: memory space if there is one, shape, element type, layout.
+
+    `value` is the memref, as a structure or as text.
+    """
     if isinstance(value, BufferType):
         tensor, rest = value.element, []
     else:

@@ -62,7 +62,10 @@ def _read_type(parser: AsmParser, mnemonic: str) -> Type | None:
 
 
 def _read_attribute(parser: AsmParser, mnemonic: str) -> Attribute | None:
-    """Parse `#vhlo.name<…>`, or `name VALUE` in `#vhlo<name VALUE>`; `None` if it is neither."""
+    """Parse `#vhlo.name<…>`, or `name VALUE` in `#vhlo<name VALUE>`, after the name.
+
+    The name is `mnemonic`. A text that is neither is an error.
+    """
     if parser.peek() == "<":
         return _read(parser, f"#vhlo.{mnemonic}")  # type: ignore[no-any-return]
     at = parser.mnemonic_at
@@ -142,7 +145,7 @@ def is_vhlo_text(text: str) -> bool:
 
 
 def parse_vhlo(text: str, name: str = "<string>") -> Operation:
-    """Parse the text of a module in VHLO.
+    """Parse the text of a module in VHLO; `name` is its name in messages.
 
     Raises:
         ParseError: The text is not valid VHLO.
@@ -172,13 +175,13 @@ class VhloSyntaxError(ValueError):
 
 
 def parse_vhlo_value(text: str) -> Any:
-    """Parse an attribute or type of VHLO or of MLIR's builtin dialect.
+    """Parse the text of an attribute or type of VHLO or of MLIR's builtin dialect.
+
+    Raises:
+        VhloSyntaxError: The text is no such value.
 
     >>> parse_vhlo_value("!vhlo.tensor_v1<2x?x!vhlo.i32_v1>").sizes
     (2, None)
-
-    Raises:
-        VhloSyntaxError: The text is neither of them.
     """
     cursor = _Cursor(text)
     try:

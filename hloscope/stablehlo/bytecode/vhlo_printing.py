@@ -129,7 +129,7 @@ class _TextModule:
 
 
 def vhlo_text(value: Any) -> str:
-    """Return the text of an attribute or type in VHLO's syntax.
+    """Return an attribute or type as text in VHLO's syntax.
 
     >>> from hloscope.mlir import I64, ArrayAttr
     >>> vhlo_text(ArrayAttr((IntegerAttr(1, I64),)))
@@ -170,7 +170,10 @@ def _named(chosen: ChosenEncoding) -> dict[str, Any]:
 
 
 def _is_written(pieces: Sequence[Any], fields: Mapping[str, Any]) -> bool:
-    """Is an optional part of the syntax written, given the values of the fields?"""
+    """Is an optional part of the syntax written, given the values of the fields?
+
+    It is if its field has a value. `pieces` are the pieces of the part.
+    """
     (name,) = (piece.text for piece in pieces if piece.optional and piece.kind)
     return fields.get(name) is not None
 

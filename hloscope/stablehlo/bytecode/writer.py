@@ -133,6 +133,8 @@ class _Numbers:
 
 
 class _Writer:
+    """Writes the sections of a bytecode file, given the numbers of its entries."""
+
     def __init__(
         self,
         module: Operation,

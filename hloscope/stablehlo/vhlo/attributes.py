@@ -211,6 +211,10 @@ def _struct(kind: str) -> Kind:
 
 
 def _channel(name: str, value: Any, op: str) -> Pairs:
+    """Return VHLO's attributes, by name, for a channel handle: its number and, for some ops, type.
+
+    `name` is the attribute's name in StableHLO, `op` the name of the op.
+    """
     if not isinstance(value, StructAttr) or value.name != "channel_handle":
         raise MappingError(f"`{name}` is not a channel handle")
     fields: dict[str, Any] = dict(value.fields)
@@ -373,6 +377,11 @@ _DEFAULTS: Final[Mapping[str, Attribute]] = {
 def default(name: str, kind: str, op: Operation) -> Pairs:
     """Return VHLO's attributes, by name, for an attribute that an op of StableHLO omits.
 
+    Args:
+        name: Name of the attribute in StableHLO.
+        kind: Kind of the attribute in the op tables.
+        op: The op.
+
     Raises:
         MappingError: The attribute is required.
     """
@@ -402,7 +411,10 @@ _SPLATS: Final[Mapping[str, int]] = {
 
 
 def is_default_value(name: str, kind: str, value: Attribute) -> bool:
-    """Is `value` the default of an optional attribute, so that StableHLO omits the attribute?"""
+    """Is `value` the default of an optional attribute, so that StableHLO omits the attribute?
+
+    `name` is the attribute's name, `kind` its kind in the op tables.
+    """
     if name in _SPLATS and isinstance(value, DenseAttr):
         found = elements(value)
         return found.splat and int.from_bytes(found.raw, "little") == _SPLATS[name]

@@ -154,7 +154,10 @@ def convert_to_current(module: Operation) -> None:
 
 
 def _ops_of_other_form(module: Operation, target: Version) -> set[str]:
-    """Return the names of a module's ops of which the target version has only the other form.
+    """Return the names of ops of which the target version has only another form.
+
+    An op of VHLO has at most two forms, `_v1` and `_v2`. The names are those of the module's ops,
+    whose form the version lacks.
 
     Raises:
         DowngradeError: An op needs a later version.
@@ -168,7 +171,10 @@ def _ops_of_other_form(module: Operation, target: Version) -> set[str]:
 
 
 def _has_other_form(name: str, target: Version) -> bool:
-    """Does the target version have op `name` only in its other form, `_v1` or `_v2`?"""
+    """Does the target version lack the form of op `name`, `_v1` or `_v2`?
+
+    It has the other form then. For an unknown op the result is false.
+    """
     row = OPS.get(name[5:]) if name.startswith("vhlo.") else None
     return row is not None and not row.first <= target <= row.last
 
@@ -176,7 +182,7 @@ def _has_other_form(name: str, target: Version) -> bool:
 def _changed(op: Operation) -> tuple[str, Mapping[str, Attribute]]:
     """Return the name and the properties of an op in its other form.
 
-    An op has at most two forms, so `_v1` is upgraded and `_v2` downgraded.
+    An op has at most two forms: one in `_v1` is upgraded to `_v2`, one in `_v2` downgraded.
     """
     base, _, number = op.name.removeprefix("vhlo.").rpartition("_v")
     change = CHANGES[base]

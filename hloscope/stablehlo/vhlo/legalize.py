@@ -86,10 +86,6 @@ _TENSOR_ELEMENTS: Final = (I1, I64)
 """Element types of arrays that VHLO writes as tensors; VHLO cannot express other arrays.
 
 Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
-
-Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
-
-Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
 """
 _BITS: Final = 64
 """Width of a tensor size in bits; sizes are signed."""
@@ -145,6 +141,8 @@ _HINT: Final = "What is of other dialects can be kept: --allow-other-dialects do
 
 
 class _Legalizer:
+    """Converts StableHLO ops to VHLO, and records what VHLO cannot express."""
+
     def __init__(self, library: Version, mixed: bool) -> None:
         self.library, self.mixed = library, mixed
         self.problems: list[str] = []
@@ -275,7 +273,7 @@ class _Legalizer:
     # ------------------------------------------------------------------- what VHLO can say
 
     def _check(self, op: Operation, name: str, value: Attribute) -> Attribute:
-        """Return an attribute in VHLO's form.
+        """Return an attribute of `op` in VHLO's form.
 
         If VHLO cannot express it, record an error that has its name `name`, and return it
         unchanged.

@@ -220,10 +220,6 @@ _ROWS: Final = """
 """The forms of all ops, one per row `name | versions | operands | attributes | results | regions`.
 
 Source: `VhloOps.td`.
-
-Source: `VhloOps.td`.
-
-Source: `VhloOps.td`.
 """
 
 
@@ -336,8 +332,6 @@ operand_tuple_indices:svarints | struct output_operand_alias
 """Attributes of VHLO, in rows `code name version | fields | encoding`.
 
 Source: `VhloBytecode.cpp`, `VhloAttrs.td`.
-
-Source: `VhloBytecode.cpp`, `VhloAttrs.td`.
 """
 
 _TYPES: Final = """
@@ -389,8 +383,6 @@ zero_points:svarints | quantized_axis
     42 future_v1          1.15.0 | types:types | future
 """
 """Types of VHLO, in rows `code name version | fields | encoding`.
-
-Source: `VhloBytecode.cpp`, `VhloTypes.td`.
 
 Source: `VhloBytecode.cpp`, `VhloTypes.td`.
 """

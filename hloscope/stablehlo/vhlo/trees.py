@@ -63,7 +63,10 @@ class Rebuild:
         return found
 
     def run(self, module: Operation) -> Operation:
-        """Return the rebuilt module."""
+        """Return a copy of a module in which each op is what `make` returned for it.
+
+        An op for which `skip` is true is left out: its operands take the place of its results.
+        """
         # Each frame holds an op and the ops of its regions that are left. An op with regions is
         # made after them, since `make` takes the new regions.
         top: list[Operation] = []
@@ -207,7 +210,10 @@ def _in_function(op: Operation) -> bool:
 
 
 def add_casts(module: Operation) -> None:
-    """Insert casts, in place, where ops of VHLO and of other dialects use each other's values."""
+    """Insert casts into a module, in place, where ops of VHLO and of other dialects share values.
+
+    A cast converts a value that one of them defines and the other uses.
+    """
     casts: dict[Value, Operation] = {}
     flavours: dict[Value, bool] = {}
     # First find the values that cross, in program order, which decides the order of the casts.

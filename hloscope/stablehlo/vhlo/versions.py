@@ -230,7 +230,7 @@ def _no_numbers(value: Attribute) -> bool:
 
 
 def _accuracy(value: Attribute) -> bool:
-    """Is the result accuracy the default?
+    """Does the result accuracy equal VHLO's default?
 
     Artifacts do not keep the sign of a zero tolerance, so that only the mode may differ from the
     default.

@@ -51,7 +51,7 @@ _WRITE: Final[dict[str, Callable[[AsmPrinter, StructAttr], None]]] = {
 
 
 def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
-    """Return the attribute of `stablehlo` after its mnemonic."""
+    """Read the attribute of `stablehlo` after its mnemonic, and return it."""
     reader = _READ.get(mnemonic)
     if reader is not None:
         return reader(parser)
@@ -61,7 +61,7 @@ def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
 
 
 def read_chlo(parser: AsmParser, mnemonic: str) -> Attribute:
-    """Return the attribute of `chlo` after its mnemonic."""
+    """Read the attribute of `chlo` after its mnemonic, and return it."""
     return _read(parser, "chlo", mnemonic, "chlo")
 
 

@@ -129,7 +129,9 @@ def _read_entry(parser: AsmParser, letters: str, known: Container[str | int]) ->
 
 
 def conv_text(attribute: StructAttr) -> str | None:
-    """Return the text `[b, f]x[i, o]->[b, f]`; `None` if the numbers are not valid dimensions.
+    """Return the attribute `conv` as the text `[b, f]x[i, o]->[b, f]`.
+
+    `None` if the numbers are not valid dimensions.
 
     >>> conv_text(conv_attribute([0, 2, (1,), 0, 2, (1,), 0, 2, (1,)]))
     '[b, 0, f]x[i, 0, o]->[b, 0, f]'

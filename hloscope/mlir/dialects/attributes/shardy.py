@@ -76,7 +76,9 @@ def axes_of(attribute: object) -> tuple[AxisRef, ...]:
 
 
 def meshes_in(text: str) -> Mapping[str, Mesh]:
-    """Return the meshes of `sdy.mesh @m = <…>` or of `{m = #sdy.mesh<…>, …}`, by the mesh's name.
+    """Return the meshes in a text, by the mesh's name.
+
+    The text is of ops `sdy.mesh @m = <…>`, or of a dictionary `{m = #sdy.mesh<…>, …}`.
 
     >>> meshes_in('sdy.mesh @m = <["x"=2, "y"=4]>')["m"].axes
     (('x', 2), ('y', 4))
@@ -106,15 +108,15 @@ def sharding_of(attribute: StructAttr) -> NamedSharding:
 
 
 def shardy_value(text: str) -> Any:
-    """Return the value of a Shardy attribute: a mesh, shardings, or names of manual axes.
+    """Return the value of the text of a Shardy attribute: a mesh, shardings, or manual axes' names.
+
+    Raises:
+        UnsupportedError: It is another attribute.
 
     >>> shardy_value('#sdy.sharding_per_value<[<@m, [{"y":(2)2}, {?}]>]>')[0].dimensions
     ((AxisRef(name='y', before=2, size=2),), ())
     >>> shardy_value('#sdy<manual_axes{"x", "y"}>')
     ('x', 'y')
-
-    Raises:
-        UnsupportedError: The text is not in a known form.
     """
     attribute = sdy_struct(text)
     match attribute.name:
@@ -214,7 +216,10 @@ def _string(value: bytes) -> str:
 def _dimension(axes: Iterable[Any], is_closed: int, priority: int) -> str:
     """Return the text of a dimension's sharding, `{"x", ?}p1`.
 
-    Bit 0 of `priority` says whether there is a priority; the other bits are its value.
+    Args:
+        axes: The axes that divide the dimension.
+        is_closed: 1 if no axes may be added, else 0.
+        priority: Bit 0 says whether there is a priority; the other bits are its value.
     """
     parts = [*map(_text, axes), *([] if is_closed else ["?"])]
     return f"{{{', '.join(parts)}}}" + (f"p{priority >> 1}" if priority & 1 else "")
@@ -274,7 +279,12 @@ _BARE: Final = ("manual_axes", "axis_ref_list", "list_of_axis_ref_lists", "all_t
 
 
 def _text(value: object) -> str:
-    """Return the text of a structure after its name; other values are written in full."""
+    """Return a Shardy attribute as text: a structure without its name, a string with its quotes.
+
+    Raises:
+        UnsupportedError: The structure is not known.
+        ValueError: The value is neither a structure of Shardy nor a string.
+    """
     if isinstance(value, StructAttr) and value.dialect == "sdy":
         if value.name not in _TEXTS:
             raise UnsupportedError(f"an attribute {value.name} of Shardy is not read yet")
@@ -285,7 +295,7 @@ def _text(value: object) -> str:
 
 
 def sdy_text(value: StructAttr) -> str:
-    """Return the text of an attribute as programs have it.
+    """Return a Shardy attribute as text, as it is in programs, with `#sdy`.
 
     >>> axis = StructAttr("sdy", "axis_ref", (("name", b"x"), ("sub_axis_info", None)))
     >>> sdy_text(StructAttr("sdy", "axis_ref_list", (("axes", (axis,)),)))
@@ -309,7 +319,7 @@ _HEAD: Final = pattern(r"#sdy(?:\.(\w+)|<(\w+))")
 # Cached: `serialize` of 1,500 ops with shardings takes 1.6 × as long without it.
 @lru_cache(maxsize=1 << 12)
 def sdy_struct(text: str) -> StructAttr:
-    """Return the structure that a text denotes.
+    """Return the structure that the text of a Shardy attribute, `#sdy.name<…>`, denotes.
 
     >>> sdy_struct('#sdy.mesh<["x"=2]>').fields[1]
     ('device_ids', ())
@@ -371,7 +381,13 @@ class _Reader:
         return unquoted(token)
 
     def many(self, opening: str, read: Callable[[_Reader], Any], closing: str) -> tuple[Any, ...]:
-        """Return the items of a list in brackets, separated by commas."""
+        """Return the items of a list in brackets, separated by commas.
+
+        Args:
+            opening: The opening bracket.
+            read: Function that reads one item.
+            closing: The closing bracket.
+        """
         self.expect(opening)
         found: list[Any] = []
         while not self.accept(closing):
@@ -409,7 +425,7 @@ def _axes(reader: _Reader) -> tuple[Any, ...]:
 
 
 def _read_dimension(reader: _Reader) -> StructAttr:
-    """Return the sharding of a dimension in `{"x", "y", ?}p1`.
+    """Read the sharding of a dimension, `{"x", "y", ?}p1`, and return its structure.
 
     It has the axes, whether more may be added (`?`), and the priority.
     """

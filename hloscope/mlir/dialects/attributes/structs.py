@@ -119,7 +119,10 @@ def empty(description: OptionalFields) -> dict[str, int | tuple[int, ...]]:
 
 
 def read_fields(parser: AsmParser, description: OptionalFields) -> dict[str, int | tuple[int, ...]]:
-    """Return the fields in the text `a = [1], b = 2>`, in any order."""
+    """Read the fields of a structure, `a = [1], b = 2>`, in any order; return them by name.
+
+    `description` has the fields of the structure.
+    """
     try:
         return _read_fields(parser, description)
     except ParseError as error:
@@ -149,7 +152,10 @@ def _read_fields(
 
 
 def read_optional_fields(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
-    """Read the text of a structure after its mnemonic, and return its attribute."""
+    """Read the text of a structure after its mnemonic, and return its attribute.
+
+    `dialect` and `mnemonic` are its key in `OPTIONAL_FIELDS`.
+    """
     parser.token("<")
     description = OPTIONAL_FIELDS[dialect, mnemonic]
     return sparse_struct(dialect, mnemonic, read_fields(parser, description))
@@ -159,6 +165,11 @@ def sparse_struct(
     dialect: str, mnemonic: str, values: dict[str, int | tuple[int, ...]]
 ) -> StructAttr:
     """Return the attribute of a structure in `OPTIONAL_FIELDS`, without fields that are empty or 0.
+
+    Args:
+        dialect: Dialect of the structure.
+        mnemonic: Name of the structure.
+        values: Values of the fields by name.
 
     >>> sparse_struct("stablehlo", "dot", {"rhs_contracting_dimensions": (1,)}).fields
     (('rhs_contracting_dimensions', (1,)),)
@@ -267,9 +278,14 @@ def camel(name: str) -> str:
 def parameter_failed(
     parser: AsmParser, error: ParseError, definition: str, name: str, type: str
 ) -> NoReturn:
-    """Record `error` and raise a second one, which names the parameter of the structure.
+    """Record `error` in the parser and raise a second error, which names a structure's parameter.
 
-    `definition` is the structure's name in messages; `name` and `type` are those of the parameter.
+    Args:
+        parser: The parser.
+        error: The error about the value.
+        definition: The structure's name in messages.
+        name: Name of the parameter.
+        type: C++ type of the parameter.
     """
     parser.keep(error)
     parser.fail(f"failed to parse {definition} parameter '{name}' which is to be a `{type}`")
@@ -315,7 +331,7 @@ def _any_field(parser: AsmParser, names: list[str]) -> str:
 
 
 def write_fields(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write the fields that a structure stores as `<a = [1], b = 2>`."""
+    """Write all fields that a structure stores, as `<a = [1], b = 2>`."""
     separator = "<"
     for name, value in attribute.fields:
         printer.write(f"{separator}{name} = ")
@@ -339,7 +355,7 @@ def write_field(printer: AsmPrinter, value: FieldValue) -> None:
 
 
 def bounds_text(attribute: StructAttr) -> str:
-    """Return the bounds as the text `<3, ?>`.
+    """Return the attribute `bounds` as the text `<3, ?>`.
 
     >>> bounds_text(StructAttr("stablehlo", "bounds", (("bounds", (3, DYNAMIC)),)))
     '<3, ?>'
@@ -395,7 +411,10 @@ _FAMILY: Final = {"stablehlo": "StableHLO", "chlo": "CHLO"}
 
 
 def read_value(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Return the value of an enum, such as `EQ`."""
+    """Read a value of an enum, such as `EQ`, and return its attribute.
+
+    `dialect` and `mnemonic` name the enum.
+    """
     at = parser.at
     word = parser.try_keyword()
     known = _KNOWN.get((dialect, mnemonic, word)) if word is not None else None
@@ -415,7 +434,10 @@ def read_value(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
 
 
 def read_enum(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Read the text of an enum attribute after its mnemonic, and return the attribute."""
+    """Read the text of an enum attribute after its mnemonic, and return the attribute.
+
+    `dialect` and `mnemonic` name the enum.
+    """
     if not ENUMS[dialect, mnemonic].bracketed:
         return read_value(parser, dialect, mnemonic)
     parser.token("<")
@@ -425,9 +447,9 @@ def read_enum(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
 
 
 def read_value_or_attribute(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Return the enum in `EQ` or `#stablehlo<comparison_direction EQ>`.
+    """Read an enum, `EQ` or `#stablehlo<comparison_direction EQ>`, and return its attribute.
 
-    Pretty forms allow both.
+    Pretty forms allow both. `dialect` and `mnemonic` name the enum.
     """
     if not parser.peek().startswith("#"):
         return read_value(parser, dialect, mnemonic)

@@ -112,7 +112,12 @@ def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
 
 
 def dims(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<dims name>`: `[1, 2]` for an attribute `array<i64: 1, 2>`."""
+    """Return the part of a pretty form for `<dims name>`, an attribute `array<i64: 1, 2>`.
+
+    Its text is `[1, 2]`.
+
+    `arguments` are the words after `dims`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -154,7 +159,10 @@ def _integer(type: ElementType) -> Directive:
 
 
 def boolean(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<bool name>`: `true` or `false`."""
+    """Return the part of a pretty form for `<bool name>`: `true` or `false`.
+
+    `arguments` are the words after `bool`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -172,7 +180,10 @@ def boolean(context: Context, arguments: list[str]) -> Part:
 
 
 def string(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<string name>`: `"…"`."""
+    """Return the part of a pretty form for `<string name>`: `"…"`.
+
+    `arguments` are the words after `string`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -190,7 +201,12 @@ def string(context: Context, arguments: list[str]) -> Part:
 
 
 def symbol(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<symbol name>`: `@name` for the string attribute `"name"`."""
+    """Return the part of a pretty form for `<symbol name>`, a string attribute `"name"`.
+
+    Its text is `@name`.
+
+    `arguments` are the words after `symbol`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -205,7 +221,10 @@ def symbol(context: Context, arguments: list[str]) -> Part:
 
 
 def number(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<float name>`: a number of type `f64`."""
+    """Return the part of a pretty form for `<float name>`: a number of type `f64`.
+
+    `arguments` are the words after `float`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -221,9 +240,12 @@ def number(context: Context, arguments: list[str]) -> Part:
 
 
 def enum(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<enum mnemonic name>`: the value of `#stablehlo<mnemonic VALUE>`.
+    """Return the part of a pretty form for `<enum mnemonic name>`, an enum attribute.
 
-    Without `name`, the attribute is named like the mnemonic.
+    Its text is the value of `#stablehlo<mnemonic VALUE>`. Without `name`, the attribute is named
+    like the mnemonic.
+
+    `arguments` are the words after `enum`.
     """
     mnemonic, name = arguments[0], arguments[-1]
 
@@ -239,9 +261,12 @@ def enum(context: Context, arguments: list[str]) -> Part:
 
 
 def value(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<value name operand>` or `<value name result>`: a literal.
+    """Return the part of a pretty form for `<value name operand>` or `<value name result>`.
 
-    Its type is that of the operand or the result.
+    Its text is a literal with its type, as in `constant 1 : i32`, stored as property `name`. The
+    type becomes that of the op's operand or result.
+
+    `arguments` are the words after `value`; facts in `context` are updated.
     """
     name, role = arguments
     if role == "result":
@@ -346,9 +371,9 @@ def write_constant(printer: AsmPrinter, op: Operation) -> None:
 
 
 def _read_target(parser: OpAsmParser, state: State) -> tuple[list[Use], list[Type]]:
-    """Return the operands and their types of a successor, `^a` or `^a(%x, %y : t, u)`.
+    """Read a successor of a branch, `^a` or `^a(%x, %y : t, u)`, and add it to `state`.
 
-    The successor is added to `state`.
+    Return its operands and their types.
     """
     uses: list[Use] = []
     types: list[Type] = []
@@ -365,7 +390,7 @@ def _read_target(parser: OpAsmParser, state: State) -> tuple[list[Use], list[Typ
 def _write_target(
     printer: AsmPrinter, op: Operation, index: int, values: tuple[Value, ...]
 ) -> None:
-    """Write a successor and its operands, `^a(%x : t)`.
+    """Write a successor of `op` and its operands, `^a(%x : t)`.
 
     `index` is that of the successor, `values` has its operands.
     """

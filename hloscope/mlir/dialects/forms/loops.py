@@ -57,7 +57,7 @@ def _write_assignments(
 
 
 def _read_results(parser: OpAsmParser, state: State) -> None:
-    """Read the result types after `->`, `t` or `(t, u)`."""
+    """Read the result types after `->`, `t` or `(t, u)`, into `state`."""
     if not parser.try_token("("):
         state.types.append(parser.type())
     elif not parser.try_token(")"):

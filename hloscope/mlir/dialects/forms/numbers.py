@@ -45,7 +45,7 @@ _INT32: Final = 1 << 31
 
 
 def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<format>`: `e5m2`, the numbers of exponent and mantissa bits."""
+    """Return the part of a pretty form for `<format>`: exponent and mantissa bits, as `e5m2`."""
 
     def read(reading: FormState) -> None:
         parser = reading.parser
@@ -75,7 +75,10 @@ def _fits_format(op: Operation) -> bool:
 
 
 def slice_ranges(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<ranges>`: `[0:4, 1:8:2]`, start, limit, stride by dimension."""
+    """Return the part of a pretty form for `<ranges>`, the ranges of a slice.
+
+    Its text is `[0:4, 1:8:2]`: start, limit and, unless it is 1, stride of each dimension.
+    """
 
     def read(reading: FormState) -> None:
         parser = reading.parser
@@ -117,7 +120,10 @@ _RANGES: Final = ("start_indices", "limit_indices", "strides")
 
 
 def dot_dims(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<dot>`: `batching_dims = […] x […], contracting_dims = …`."""
+    """Return the part of a pretty form for `<dot>`, the dimension numbers of a dot.
+
+    Its text is `batching_dims = […] x […], contracting_dims = …`.
+    """
     name = "dot_dimension_numbers"
 
     def read(reading: FormState) -> None:
@@ -154,9 +160,11 @@ def _pair_text(lhs: object, rhs: object) -> str:
 
 
 def precision(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<precision>`: `, precision = [HIGH, HIGH]`, or no text.
+    """Return the part of a pretty form for `<precision>`: `, precision = [HIGH, HIGH]`, or no text.
 
     `<precision algorithm>` adds `, algorithm = <…>` if the op has an algorithm.
+
+    `arguments` are the words after `precision`.
     """
     with_algorithm = bool(arguments)
 
@@ -220,7 +228,7 @@ def _read_precisions(parser: AsmParser) -> ArrayAttr:
 
 
 def conv_dims(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<conv>`: `[b, 0, f]x[0, i, o]->[b, 0, f]`."""
+    """Return the part of a pretty form for `<conv>`: `[b, 0, f]x[0, i, o]->[b, 0, f]`."""
     name = "dimension_numbers"
 
     def read(reading: FormState) -> None:
@@ -245,7 +253,10 @@ _WINDOW: Final = {
 
 
 def window(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<window>`: `stride = [2, 2], pad = [[1, 1], [0, 0]], …`."""
+    """Return the part of a pretty form for `<window>`, the attributes of a convolution's window.
+
+    Its text is `stride = [2, 2], pad = [[1, 1], [0, 0]], …`.
+    """
 
     def read(reading: FormState) -> None:
         parser, left = reading.parser, dict(_WINDOW)

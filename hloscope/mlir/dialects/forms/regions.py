@@ -47,7 +47,7 @@ COMMUTATIVE: Final = frozenset(
 def resolve(parser: OpAsmParser, state: State, uses: list[Use], types: list[Type], at: int) -> None:
     """Add to `state` the operands that `uses` name; they must have these types.
 
-    `at` is the position of the form, for messages.
+    `parser` finds the values. `at` is the position of the form, for messages.
     """
     FormState(parser, state, uses, types).finish(at)
 
@@ -133,7 +133,13 @@ def read_reduce(parser: OpAsmParser, state: State) -> None:
 
 
 def _reducer(name: str, operand: Type, state: State) -> Region:
-    """Return the region of `applies op`: the op on two scalars of a type, and a return."""
+    """Return the region of `applies op` in a `reduce`: the op on two scalars, and a return.
+
+    Args:
+        name: Name of the op.
+        operand: Type of the tensor that is reduced, whose elements are the scalars.
+        state: The parts of the `reduce`, with its location.
+    """
     element = operand.element if isinstance(operand, TensorType | UnrankedTensorType) else operand
     scalar = _scalar(element)
     first, second, value = Value(scalar), Value(scalar, index=1), Value(scalar)
@@ -156,7 +162,10 @@ def _scalar(element: Type) -> TensorType:
 
 
 def _applied(op: Operation, block: Block) -> str | None:
-    """Return the name of the op for `applies op`; `None` if the region needs its full text."""
+    """Return the op's name for `applies op` in place of the region of a `reduce`.
+
+    `None` if the region needs its full text. `op` is the `reduce`, `block` its region's block.
+    """
     if len(block.operations) != 2 or not op.operands:
         return None
     inner, last = block.operations
@@ -400,12 +409,18 @@ def write_assuming(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_manual_computation(parser: OpAsmParser, state: State) -> None:
-    """Read `(%a) in_shardings=[…] out_shardings=[…] manual_axes={…} (%x: t) {…} : (t) -> u`."""
+    """Read a `manual_computation` into `state`.
+
+    Its text is `(%a) in_shardings=[…] out_shardings=[…] manual_axes={…} (%x: t) {…} : (t) -> u`.
+    """
     _read_sharded(parser, state, ())
 
 
 def read_named_computation(parser: OpAsmParser, state: State) -> None:
-    """Read `<"name">(%a) in_shardings=[…] out_shardings=[…] (%x: t) {…} : (t) -> u`."""
+    """Read a `named_computation` into `state`.
+
+    Its text is `<"name">(%a) in_shardings=[…] out_shardings=[…] (%x: t) {…} : (t) -> u`.
+    """
     parser.token("<")
     state.properties["name"] = StringAttr(parser.string())
     parser.token(">")
@@ -413,7 +428,7 @@ def read_named_computation(parser: OpAsmParser, state: State) -> None:
 
 
 def _read_sharded(parser: OpAsmParser, state: State, optional: tuple[str, ...]) -> None:
-    """Read operands, shardings, region and type of an op.
+    """Read operands, shardings, region and type of an op into `state`.
 
     Shardings whose names are in `optional` may be missing.
     """
@@ -473,7 +488,10 @@ def write_named_computation(printer: AsmPrinter, op: Operation) -> None:
 
 
 def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list[str]) -> None:
-    """Write `op` in the form that `_read_sharded` reads; `texts` are those of the shardings."""
+    """Write `op` in the form that `_read_sharded` reads.
+
+    `block` is the block of its region, `texts` are those of the shardings.
+    """
     printer.write("(")
     printer.values(op.operands)
     printer.write(f"){''.join(texts)} (")
@@ -491,7 +509,10 @@ def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list
 
 
 def inner_regions(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<regions>`: ` ({…}, {…})`, or nothing if there are no regions."""
+    """Return the part of a pretty form for `<regions>`: the op's regions, as ` ({…}, {…})`.
+
+    Without regions nothing is written.
+    """
 
     def read(reading: FormState) -> None:
         parser = reading.parser

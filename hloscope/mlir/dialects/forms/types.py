@@ -46,7 +46,7 @@ def write_function(printer: AsmPrinter, op: Operation) -> None:
 def _assign(reading: FormState, type: FunctionType, at: int) -> None:
     """Set the types of all operands and of the one result to those of a function type.
 
-    `at` is the offset of the function type, for errors.
+    `reading` is what has been read of the op; `at` is the offset of the function type, for errors.
     """
     if len(type.inputs) != len(reading.uses):
         reading.parser.fail(
@@ -59,7 +59,12 @@ def _assign(reading: FormState, type: FunctionType, at: int) -> None:
 
 
 def function(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<function>`: `(a, b) -> c`, types of all operands and results."""
+    """Return the part of a pretty form for `<function>`, types of all operands and results.
+
+    Its text is `(a, b) -> c`.
+
+    Facts in `context` are updated.
+    """
     context.results = True
 
     def read(reading: FormState) -> None:
@@ -71,9 +76,11 @@ def function(context: Context, arguments: list[str]) -> Part:
 
 
 def same(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<same>`: one type, or a function type.
+    """Return the part of a pretty form for `<same>`: one type, or a function type.
 
     One type is written if all operands and the result have it.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
 
@@ -99,7 +106,10 @@ def same(context: Context, arguments: list[str]) -> Part:
 
 
 def each(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<each>`: the one type of all operands and the result."""
+    """Return the part of a pretty form for `<each>`: the one type of all operands and result.
+
+    Facts in `context` are updated.
+    """
     context.outputs = max(context.outputs, 1)
 
     def read(reading: FormState) -> None:
@@ -117,7 +127,7 @@ def each(context: Context, arguments: list[str]) -> Part:
 
 
 def every_input(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<every type>`: the one type of all operands.
+    """Return the part of a pretty form for `<every type>`: the one type of all operands.
 
     The results have other types.
     """
@@ -135,7 +145,12 @@ def every_input(context: Context, arguments: list[str]) -> Part:
 
 
 def pairwise(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<pairwise>`: types of the operands, equal to the results' types."""
+    """Return the part of a pretty form for `<pairwise>`: the operands' types.
+
+    The types of the results are equal to them.
+
+    Facts in `context` are updated.
+    """
     context.results = True
 
     def read(reading: FormState) -> None:
@@ -155,7 +170,12 @@ def pairwise(context: Context, arguments: list[str]) -> Part:
 
 
 def tuple_of(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<tuple>`: the result, a tuple of exactly the operands' types."""
+    """Return the part of a pretty form for `<tuple>`: the type of the result.
+
+    It is a tuple of exactly the operands' types.
+
+    Facts in `context` are updated.
+    """
     context.outputs = max(context.outputs, 1)
 
     def read(reading: FormState) -> None:
@@ -189,9 +209,11 @@ def _real(type: Type) -> Type | None:
 
 
 def complex_of(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<complex>`: the type of the result, or a function type.
+    """Return the part of a pretty form for `<complex>`: the type of the result, or a function type.
 
     The type of the result suffices if the operands have the types of its parts.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
 
@@ -222,9 +244,11 @@ def complex_of(context: Context, arguments: list[str]) -> Part:
 
 
 def select_of(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<select>`: `p, t`, or a function type.
+    """Return the part of a pretty form for `<select>`: `p, t`, or a function type.
 
     `p, t` is written if both values and the result have type `t`.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
 
@@ -253,9 +277,11 @@ def select_of(context: Context, arguments: list[str]) -> Part:
 
 
 def one_input(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<in>`: the type of the next operand.
+    """Return the part of a pretty form for `<in>`: the type of the next operand.
 
     `<in *>` has the types of all operands.
+
+    `arguments` are the words after `in`; facts in `context` are updated.
     """
     if arguments:
 
@@ -280,9 +306,11 @@ def one_input(context: Context, arguments: list[str]) -> Part:
 
 
 def one_output(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<out>`: the type of the next result.
+    """Return the part of a pretty form for `<out>`: the type of the next result.
 
     `<out *>` has the types of all results.
+
+    `arguments` are the words after `out`; facts in `context` are updated.
     """
     if arguments:
         context.results = True
@@ -308,7 +336,10 @@ def one_output(context: Context, arguments: list[str]) -> Part:
 
 
 def after_colon(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<any>`: ` : a, b`, the operand types; nothing without operands."""
+    """Return the part of a pretty form for `<any>`: the operand types, as ` : a, b`.
+
+    Without operands nothing is written.
+    """
 
     def read(reading: FormState) -> None:
         if reading.parser.try_token(":"):
@@ -323,7 +354,10 @@ def after_colon(context: Context, arguments: list[str]) -> Part:
 
 
 def operand_list(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<list>`: ` %a, %b : t, u`; nothing without operands."""
+    """Return the part of a pretty form for `<list>`: ` %a, %b : t, u`; nothing without operands.
+
+    Facts in `context` are updated.
+    """
     context.variadic = True
 
     def read(reading: FormState) -> None:
@@ -343,9 +377,11 @@ def operand_list(context: Context, arguments: list[str]) -> Part:
 
 
 def barrier(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<barrier>`: ` %a, %b : t, u`; `()` without operands.
+    """Return the part of a pretty form for `<barrier>`: ` %a, %b : t, u`; `()` without operands.
 
     The types are also those of the results.
+
+    Facts in `context` are updated.
     """
     context.variadic = True
     types = pairwise(context, arguments)
@@ -375,9 +411,11 @@ def barrier(context: Context, arguments: list[str]) -> Part:
 
 
 def choice(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<choice>`: the type of both branches' values, or two types.
+    """Return the part of a pretty form for `<choice>`: the type of both branches' values.
 
     If the condition is not an `i1`, its type precedes that of the values.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
     boolean = ELEMENT_TYPES["pred"]
@@ -425,11 +463,13 @@ def _named(text: str) -> Type:
 
 
 def implied(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<implied …>`, a type that is not written.
+    """Return the part of a pretty form for `<implied …>`, a type that is not written.
 
     `<implied inputs index>` gives the operands without a written type the type `index`; `element`
     in place of `index` is the element type of the result.  `<implied output i1>` gives the result
     the type `i1`; `element` is the element type of operand 0.
+
+    `arguments` are the words after `implied`; facts in `context` are updated.
     """
     what, name = arguments
     written = context.inputs
@@ -466,9 +506,11 @@ def _write_nothing(printer: AsmPrinter, op: Operation) -> None:
 
 
 def boolean_of(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<implied_boolean>`: a result of `i1` in the shape of operand 0.
+    """Return the part of a pretty form for `<implied_boolean>`, a result type that is not written.
 
-    The type is not written.
+    It is `i1` in the shape of operand 0.
+
+    Facts in `context` are updated.
     """
     context.outputs += 1
 
@@ -494,9 +536,11 @@ def _boolean(type: Type) -> Type:
 
 
 def insertion(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<insertion>`: the type of operand 1 and of the result, a tensor.
+    """Return the part of a pretty form for `<insertion>`: the type of operand 1 and of the result.
 
-    Operand 0 is an element, the other operands are indices.
+    It is a tensor type. Operand 0 is an element, the other operands are indices.
+
+    Facts in `context` are updated.
     """
     context.outputs = max(context.outputs, 1)
 

@@ -50,9 +50,11 @@ _CLOSED: Final = {"{": "}", "[": "]"}
 
 
 def flags(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<flags overflow overflowFlags>`: ` overflow<nsw>`, or nothing.
+    """Return the part of a pretty form for `<flags overflow overflowFlags>`, flags of `arith`.
 
-    No text is written for the flags `none`.
+    Its text is ` overflow<nsw>`; none for the flags `none`.
+
+    `arguments` are the words after `flags`.
     """
     word, name = arguments
     prefix, none = f"#arith.{word}", VerbatimAttr(f"#arith.{word}<none>")
@@ -80,7 +82,10 @@ def flags(context: Context, arguments: list[str]) -> Part:
 
 
 def _read_flags(parser: AsmParser, kind: str) -> str:
-    """Return the flags in `<nsw, nuw>`, in the order of the enum."""
+    """Read flags of `arith`, `<nsw, nuw>`; return their names in the order of the enum.
+
+    `kind` is the name of the enum, such as `overflow`.
+    """
     parser.token("<")
     type, words = _FLAGS[kind]
     found = set()
@@ -98,9 +103,11 @@ def _read_flags(parser: AsmParser, kind: str) -> str:
 
 
 def unit(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<unit name>`, which has no text.
+    """Return the part of a pretty form for `<unit name>`, which has no text.
 
     The words before it mean that the unit attribute is present.
+
+    `arguments` are the words after `unit`.
     """
     (name,) = arguments
 
@@ -114,9 +121,11 @@ def unit(context: Context, arguments: list[str]) -> Part:
 
 
 def numbered(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<numbered integer predicate>`: the name of a value of an enum.
+    """Return the part of a pretty form for `<numbered integer predicate>`, an enum value's name.
 
     The attribute is the number of that value.
+
+    `arguments` are the words after `numbered`.
     """
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
@@ -139,9 +148,11 @@ def numbered(context: Context, arguments: list[str]) -> Part:
 
 
 def unless_first(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<unless_first reduction name>`: the name of a value, or no text.
+    """Return the part of a pretty form for `<unless_first reduction name>`, an enum value's name.
 
     The first value of the enum is not written, so the word may be missing when it is read.
+
+    `arguments` are the words after `unless_first`.
     """
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
@@ -170,7 +181,12 @@ def unless_first(context: Context, arguments: list[str]) -> Part:
 
 
 def shape(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<shape name>`: `[2, 3]` for `dense<[2, 3]> : tensor<2xindex>`."""
+    """Return the part of a pretty form for `<shape name>`, an attribute of sizes.
+
+    Its text is `[2, 3]` for `dense<[2, 3]> : tensor<2xindex>`.
+
+    `arguments` are the words after `shape`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -194,7 +210,10 @@ def shape(context: Context, arguments: list[str]) -> Part:
 
 
 def array(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<array name>`: `[…]`, an array of any attributes."""
+    """Return the part of a pretty form for `<array name>`: `[…]`, an array of any attributes.
+
+    `arguments` are the words after `array`.
+    """
     (name,) = arguments
 
     def read(reading: FormState) -> None:
@@ -211,9 +230,11 @@ def array(context: Context, arguments: list[str]) -> Part:
 
 
 def sizes(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<sizes name>`: `[2, %n]`, the numbers of an array.
+    """Return the part of a pretty form for `<sizes name>`: `[2, %n]`, the numbers of an array.
 
     An operand stands for an unknown number.
+
+    `arguments` are the words after `sizes`; facts in `context` are updated.
     """
     (name,) = arguments
     first = context.operands
@@ -251,9 +272,12 @@ def sizes(context: Context, arguments: list[str]) -> Part:
 
 
 def bare(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<bare sdy.mesh name>`: `<…>` for the attribute `#sdy.mesh<…>`.
+    """Return the part of a pretty form for `<bare sdy.mesh name>`: an attribute without its name.
 
-    A mesh may also be read in full, or as an alias; Shardy prints `<…>`.
+    Its text is `<…>` for the attribute `#sdy.mesh<…>`. A mesh may also be read in full, or as an
+    alias; Shardy prints `<…>`.
+
+    `arguments` are the words after `bare`.
     """
     kind, name = arguments
     prefix = f"#{kind}"
@@ -279,9 +303,11 @@ def bare(context: Context, arguments: list[str]) -> Part:
 
 
 def inside(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<inside axis_ref_list name>`: brackets and the text in them.
+    """Return the part of a pretty form for `<inside axis_ref_list name>`: a list in brackets.
 
-    It is `{…}` or `[…]` for the attribute `#sdy<axis_ref_list{…}>`.
+    Its text is `{…}` or `[…]` for the attribute `#sdy<axis_ref_list{…}>`.
+
+    `arguments` are the words after `inside`.
     """
     kind, name = arguments
     prefix = f"#sdy<{kind}"
@@ -303,7 +329,7 @@ def inside(context: Context, arguments: list[str]) -> Part:
 
 
 def read_bracketed(parser: AsmParser, opening: str) -> str:
-    """Return the text in brackets that begins with `opening`."""
+    """Read the text in brackets that begins with the bracket `opening`; return it with brackets."""
     if parser.peek() != opening:
         parser.fail(f"expected '{opening}'")
     return parser.bracketed()
