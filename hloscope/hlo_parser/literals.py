@@ -150,7 +150,7 @@ def _array_value(type_: TensorType, text: str) -> Array:
         shape[: shape.index(0) + 1] if 0 in shape else shape
     )  # an empty dimension has no inner braces
     if prod(filter(None, written)) > len(text) or found != _skeleton(written):
-        _explain_shape(shape, text, found)
+        _explain_shape(shape, text)
     if len(words) != type_.num_elements:
         fail(f"expected {type_.num_elements} numbers, found {len(words)}", text, 0, len(text))
     return _shaped(_numbers(type_.element, words, text), shape)
@@ -193,11 +193,8 @@ def _skeleton(shape: Dims) -> str:
     return part
 
 
-def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
-    """Raise an error at the first position of `text` where its braces do not fit `shape`.
-
-    `found` is not used at present.
-    """
+def _explain_shape(shape: Dims, text: str) -> NoReturn:
+    """Raise an error at the first position of `text` where its braces do not fit `shape`."""
     counts = [0] * (len(shape) + 1)
     depth = 0
     for mark in re.finditer(r"[{},]", text):

@@ -203,7 +203,7 @@ class Add(Elementwise):
 
 @op("compare")
 class Compare(Elementwise):
-    """`lhs[i] < rhs[i]` and the with_element.  Source: StableHLO spec `compare`.
+    """`lhs[i] < rhs[i]`, or another comparison.  Source: StableHLO spec `compare`.
 
     Attributes:
         comparison_direction: `EQ`, `NE`, `GE`, `GT`, `LE` or `LT`.

@@ -273,11 +273,13 @@ class Builder(StablehloMethods):
             operands: The operands; lists of values are joined.
             types: Types of the results.
             attributes: Attributes by name, as Python values.
-            regions: Ignored at present.
+            regions: The regions of the op; they are in no other op.
         """
         given = {key: attribute_of(value) for key, value in (attributes or {}).items()}
         results = tuple(map(as_type, types))
-        operation = made(name, _flat(operands), {}, types=results, attributes=given)
+        operation = made(
+            name, _flat(operands), {}, types=results, regions=tuple(regions), attributes=given
+        )
         return self._add(operation)
 
     @property

@@ -15,7 +15,7 @@ import hloscope as hs
 from hloscope.errors import HloscopeError, VerifyError
 from hloscope.ir.op import NotInferredError
 from hloscope.mlir.dialects.registry import CLASSES
-from hloscope.mlir.ir import Operation, Value
+from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.types import type_text
 from hloscope.stablehlo.builder import Builder, Chlo
 from hloscope.stablehlo.nodes import stub
@@ -220,3 +220,10 @@ def test_a_type_checker_finds_mistakes(
     told, _, _ = mypy.api.run(["program.py", *options.split(), "--cache-dir=cache"])
     lines = [int(line.split(":")[1]) for line in told.splitlines() if ": error: " in line]
     assert lines == [5, 6, 7, 8, 9], told
+
+
+def test_an_op_of_another_dialect_has_its_regions() -> None:
+    b = Builder()
+    with b.function("f", x="4xf32") as (x,):
+        b.return_(b.op("other.op", x, types=["4xf32"], regions=[Region((Block(),))]))
+    assert '"other.op"(%x) ({' in str(b)
