@@ -1,4 +1,4 @@
-"""Checks for CI: rules over programs, their findings, and reports for other tools."""
+"""Checks for CI: rules over programs, findings and reports; scans of many programs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Cost of a program: kernels with runs, bytes, flops and time bounds, grouped by cause."""
+"""Cost of a program: kernels with time bounds, buffers with the memory peak, and profiles."""
 
 from typing import TYPE_CHECKING
 

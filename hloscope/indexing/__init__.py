@@ -1,4 +1,4 @@
-"""Indexing maps, and the rules that give the maps of each operation in both directions.
+"""Indexing maps, the rules of each operation in both directions, and layouts as maps.
 
 Proofs and sets are loaded at their first use, as they need isl.
 """

@@ -1,4 +1,4 @@
-"""Thread maps, coalescing, sectors, shared-memory banks and footprints of GPU kernels.
+"""Memory accesses of GPU kernels: thread maps, coalescing, banks; XLA's dumps and PTX.
 
 >>> from hloscope.support.devices import device_of
 >>> device_of("h100").warp

@@ -1,1 +1,1 @@
-"""Code that all subpackages use: late loading, traversals, limits, source positions, the system."""
+"""Code that all subpackages use: late loading, traversals, limits, the system, device figures."""
