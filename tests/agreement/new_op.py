@@ -54,7 +54,7 @@ class Rotate(Op):
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         require(0 <= self.dimension < t.rank, "rotate_c1", f"no dimension {self.dimension}")
-        return bare(t)
+        return without_layouts(t)
 
 
 ''',

@@ -21,7 +21,7 @@ from hloscope.support.source import Source
 from tests.memory.dumps.folders import HLO, THUNKS, write_module
 
 DUMP: Final = Path(__file__).parents[2] / "examples" / "dump"
-GEMM: Final = Path(__file__).parents[1] / "dumps" / "data" / "gemm_fusion_dot_1.triton-to-llvm.txt"
+GEMM: Final = Path(__file__).parent / "dumps" / "data" / "gemm_fusion_dot_1.triton-to-llvm.txt"
 LABEL: Final = "module_0001.jit_softmax"
 
 
