@@ -66,6 +66,16 @@ EQUIVALENT: Final[dict[str, str]] = {
     "fit.py _slopes_along: 60  ->  61": "where nothing is known, either bound is beyond all slopes",
     "registry.py input_to_output: memo or shared  ->  And": "answers are found anew, and the same",
     "meaning.py largest_number: -c > largest  ->  GtE": "an equal number takes its own place",
+    "run_time_sizes.py sizes_agree: any((read.reason for read in size_reads(ins, 0, dimension) or"
+    " ()))  ->  all": "all reads of a size have a reason or none has; without any, nothing expands",
+    "graph.py _combiner: any((value.name for value in arguments))  ->  all": (
+        "a region has names for all of its arguments or for none"
+    ),
+    "module.py read_signature: arrow < 0  ->  LtE": "an arrow comes after the inputs, so not at 0",
+    "tiles.py lies_in: all([i.lo <= sides[v].lo and sides[v].hi <= i.hi for v, i in"
+    " part.intervals.items() if isinstance(v, Dim)])  ->  any": (
+        "a part without results and constraints has one dimension"
+    ),
     "isl_relations.py expr: self.quotients > FEW  ->  GtE": "the limit tells how long isl may try",
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""

@@ -490,8 +490,8 @@ class _Function:
     def _combiner(self, operation: Operation) -> Computation | None:
         """Return the computation of an op's combiner that is one op: `applies stablehlo.add`.
 
-        There is one computation for each op and type. The result is `None` if the region does more
-        than one op on its own arguments, or if the op has several regions.
+        There is one computation for each op and type. The result is `None` if the region is not one
+        op of one result on its own two arguments, or if the op has several regions.
         """
         (region, *others) = operation.regions
         operations = region.blocks[0].operations if region.blocks else ()
@@ -502,7 +502,9 @@ class _Function:
         # Only a region without any detail of its own can be shared: no argument names, attributes,
         # locations or nested regions.
         if (
-            any(value.name for value in arguments)
+            len(arguments) != len(_SIDES)
+            or len(inner.results) != 1
+            or any(value.name for value in arguments)
             or inner.operands != arguments
             or root.operands != inner.results
             or inner.properties
@@ -519,7 +521,7 @@ class _Function:
         parameters = tuple(
             [
                 Argument(word, k, value, operation)
-                for k, (word, value) in enumerate(zip(_SIDES, arguments, strict=False))
+                for k, (word, value) in enumerate(zip(_SIDES, arguments, strict=True))
             ]
         )
         type = inner.results[0].type

@@ -139,3 +139,14 @@ def test_padding_of_tiles_is_not_touched() -> None:
     assert found.sectors == 20 * 13  # a row of 100 takes thirteen sectors, each row its own
     column = touched_by([IndexingMap.of_sizes((20,), (), [Dim(0), Dim(0) * 0 + 7])], type)
     assert (column.elements, column.sectors, column.is_exact) == (20, 20, True)
+
+
+def test_a_scatter_reads_at_most_one_old_element_for_each_update() -> None:
+    program = hloscope.read(
+        "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) } "
+        "ENTRY e { p = f32[64] parameter(0) i = s32[16,1] parameter(1) u = f32[16] parameter(2) "
+        "ROOT s = f32[64] scatter(p, i, u), update_window_dims={}, inserted_window_dims={0}, "
+        "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }"
+    )
+    old = program.root.footprint("h100").answer.reads[0]
+    assert (old.number, old.touched.elements, old.touched.is_exact) == (0, 16, False)

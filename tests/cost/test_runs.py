@@ -230,3 +230,32 @@ def test_states_past_a_limit_become_bounds() -> None:
     assert place.low <= 5000 * 5001 // 2
     assert place.high is None or place.high >= 5000 * 5001 // 2
     assert place.notes
+
+
+def test_very_many_values_of_an_input_are_merged_into_their_bounds() -> None:
+    """The limit of the inner loop has 4900 values, more than are listed."""
+    (*_, inner) = loops_of(
+        hs.read("""
+      less { s = (s32[], s32[]) parameter(0) k = s32[] get-tuple-element(s), index=0
+        n = s32[] get-tuple-element(s), index=1 ROOT c = pred[] compare(k, n), direction=LT }
+      count { s = (s32[], s32[]) parameter(0) k = s32[] get-tuple-element(s), index=0
+        n = s32[] get-tuple-element(s), index=1 one = s32[] constant(1) next = s32[] add(k, one)
+        ROOT t = (s32[], s32[]) tuple(next, n) }
+      below { s = (s32[], s32[]) parameter(0) j = s32[] get-tuple-element(s), index=0
+        n = s32[] constant(70) ROOT c = pred[] compare(j, n), direction=LT }
+      middle { s = (s32[], s32[]) parameter(0) j = s32[] get-tuple-element(s), index=0
+        i = s32[] get-tuple-element(s), index=1 n = s32[] constant(70) r = s32[] multiply(i, n)
+        limit = s32[] add(r, j) zero = s32[] constant(0) a = (s32[], s32[]) tuple(zero, limit)
+        w = (s32[], s32[]) while(a), condition=less, body=count
+        one = s32[] constant(1) next = s32[] add(j, one) ROOT t = (s32[], s32[]) tuple(next, i) }
+      outer { s = (s32[], s32[]) parameter(0) i = s32[] get-tuple-element(s), index=0
+        x = s32[] get-tuple-element(s), index=1 zero = s32[] constant(0)
+        a = (s32[], s32[]) tuple(zero, i)
+        w = (s32[], s32[]) while(a), condition=below, body=middle
+        one = s32[] constant(1) next = s32[] add(i, one) ROOT t = (s32[], s32[]) tuple(next, x) }
+      ENTRY e { zero = s32[] constant(0) a = (s32[], s32[]) tuple(zero, zero)
+        ROOT w = (s32[], s32[]) while(a), condition=below, body=outer }""").module
+    )
+    assert (inner.trip_count.low, inner.trip_count.high) == (0, 4899)
+    assert inner.turns.high is not None
+    assert inner.turns.low <= sum(range(4900)) <= inner.turns.high

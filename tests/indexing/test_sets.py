@@ -248,6 +248,18 @@ def test_bijections() -> None:
         parse("(d0) -> (d0)").is_bijective((4,))
 
 
+@pytest.mark.parametrize("size", [8, 1 << 40])
+def test_an_example_against_a_bijection_is_an_index_or_a_result(size: int) -> None:
+    m = parse(f"(d0) -> (d0), domain: d0 in [0, {size - 1}]")
+    example = prove_bijective(m, (size + 1,)).counter_example
+    assert example is not None
+    assert (example.dims, example.results) == ((), (size,))
+    odd = parse(f"(d0) -> (d0), domain: d0 in [0, {size - 1}], d0 mod {size} in [1, {size - 1}]")
+    example = prove_bijective(odd, (size,)).counter_example
+    assert example is not None
+    assert (example.dims, example.results) == ((0,), ())
+
+
 def test_a_small_budget_leaves_a_claim_undecided() -> None:
     a = parse("(d0, d1) -> ((d0 * 7 + d1) / 13 mod 5), domain: d0 in [0, 99], d1 in [0, 99]")
     proof = prove_implies([a], [a.with_(results=[(a.results[0] + 5) % 5])], budget=20)

@@ -285,6 +285,15 @@ def test_hessenberg(kind: str) -> None:
     close(q @ form @ adjoint(q), a)
 
 
+def test_a_batch_of_hessenberg_forms_has_one_info_for_each_matrix() -> None:
+    a = some("d", 2, 3, 3)
+    x, scales, info = call("lapack_dgehrd_ffi", "(f64[2,3,3], f64[2,2], s32[2])", a)
+    assert info.tolist() == [0, 0]
+    for k in range(2):
+        q = reflected(x[k], scales[k])
+        close(q @ np.triu(x[k], -1) @ adjoint(q), a[k])
+
+
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("uplo", "LU")
 def test_tridiagonal_form(kind: str, uplo: str) -> None:

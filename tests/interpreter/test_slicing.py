@@ -124,6 +124,17 @@ def test_an_update_of_everything_is_the_result() -> None:
     assert values(text, 1.0, 2.0) == 2.0
 
 
+def test_a_dynamic_update_of_open_sizes_is_clamped() -> None:
+    text = """func.func @main(%x: tensor<?xi32>, %u: tensor<2xi32>, %i: tensor<i32>)
+        -> tensor<?xi32> {
+      %0 = stablehlo.dynamic_update_slice %x, %u, %i
+          : (tensor<?xi32>, tensor<2xi32>, tensor<i32>) -> tensor<?xi32>
+      return %0 : tensor<?xi32>
+    }"""
+    assert values(text, [1, 2, 3, 4], [8, 9], 1) == [1, 8, 9, 4]
+    assert values(text, [1, 2, 3, 4], [8, 9], 7) == [1, 2, 8, 9]
+
+
 REAL = """func.func @main(%x: tensor<?xi32>, %a: tensor<1xi64>, %b: tensor<1xi64>,
                 %c: tensor<1xi64>) -> tensor<?xi32> {
   %0 = stablehlo.real_dynamic_slice %x, %a, %b, %c

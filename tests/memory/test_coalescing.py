@@ -112,6 +112,17 @@ def test_a_transpose_through_shared_memory_is_coalesced_and_without_conflicts() 
     assert [bank.shape for bank in answer.answer.banks] == [(32, 33), (32, 33)]
 
 
+def test_a_small_column_reduction_pads_the_rows_of_its_shared_memory() -> None:
+    answer = asked(
+        "add { a = f64[] parameter(0) b = f64[] parameter(1) ROOT c = f64[] add(a, b) } "
+        "ENTRY e { p = f64[512,8] parameter(0) z = f64[] constant(0) "
+        "ROOT r = f64[8] reduce(p, z), dimensions={0}, to_apply=add }"
+    )
+    assert answer.kernel.emitter == "small column reduction"
+    # 128 threads hold 16 rows of 8 partial results.
+    assert [bank.shape for bank in answer.answer.banks] == [(16, 8 + 1), (16, 8 + 1)]
+
+
 @pytest.mark.parametrize("type", ["bf16", "s8"])
 def test_packed_transposes_have_no_conflicts(type: str) -> None:
     answer = asked(
@@ -196,6 +207,15 @@ def test_block_level_fusions_are_told_by_tiles_and_claim_nothing_of_lanes() -> N
     assert narrow is not None
     assert given is not None
     assert (narrow.utilisation, given.utilisation) == (0.25, 0.5)
+
+
+def test_a_tile_that_the_program_states_holds_for_outputs_whose_inputs_have_no_tiles() -> None:
+    """No tile of the operand leads through both reshapes."""
+    twice = "q = bf16[1600,128] reshape(p) ROOT n = bf16[128,1600] reshape(q)"
+    text = TRITON.replace("SIZE", "64").replace("ROOT n = bf16[128,1600] negate(p)", twice)
+    tile = asked(text).outputs[0].tile
+    assert tile is not None
+    assert (tile.sizes, tile.run) == ((2, 64), 128)
 
 
 def test_the_model_can_be_given() -> None:

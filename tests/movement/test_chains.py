@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hloscope
+from hloscope.hlo_parser import print_hlo
 from hloscope.interpreter import call, dtype_of
 from hloscope.ir import Module, TensorType
 from hloscope.movement import (
@@ -291,3 +292,15 @@ def test_a_chain_of_nothing_but_padding_has_a_rewriting() -> None:
     assert [leaf.value.name for leaf in chain.leaves] == ["zero"]
     assert chain.kind is Kind.BITCAST
     assert rewrite(chain).checked == "run"
+
+
+def test_a_broadcast_of_stablehlo_is_written_in_the_form_of_hlo() -> None:
+    program = hloscope.read("""func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2x4xf32> {
+      %0 = "stablehlo.broadcast"(%a) {broadcast_sizes = array<i64: 4>}
+          : (tensor<2x3xf32>) -> tensor<4x2x3xf32>
+      %1 = stablehlo.transpose %0, dims = [2, 1, 0]
+          : (tensor<4x2x3xf32>) -> tensor<3x2x4xf32>
+      return %1 : tensor<3x2x4xf32> }""")
+    chain = main_chain(program)
+    assert chain is not None
+    assert "broadcast(%a), dimensions={1,2}" in print_hlo(chain_program(chain))

@@ -7,6 +7,8 @@ from itertools import product
 import pytest
 
 import hloscope
+from hloscope.hlo_parser import parse_hlo
+from hloscope.indexing import Access, input_to_output, output_to_input
 from hloscope.proof import Outcome, Prover
 
 FAR = {
@@ -52,3 +54,18 @@ def test_wrong_maps_of_far_sizes_are_refuted(name: str, inverse: bool) -> None:
         wrong = (type(access)(m, access.precision),)
         check = prover.check(root.ir, 0, 0, 0, wrong, inverse=inverse)
         assert check.is_refuted, str(check)
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_maps_of_sizes_beyond_64_bits_are_compared(inverse: bool) -> None:
+    type = f"s8[{1 << 64}]"
+    root = parse_hlo(
+        f"ENTRY e {{ p = {type} parameter(0) ROOT r = {type} reverse(p), dimensions={{0}} }}"
+    ).entry.root
+    accesses = (input_to_output if inverse else output_to_input)(root)[0]
+    prover = Prover()
+    assert prover.check(root, 0, 0, 0, accesses, inverse=inverse).outcome is Outcome.PROVED
+    (access,) = accesses
+    assert access.map is not None
+    wrong = Access(access.map.with_(results=[access.map.results[0] + 1]), access.precision)
+    assert prover.check(root, 0, 0, 0, (wrong,), inverse=inverse).is_refuted

@@ -221,3 +221,29 @@ def test_a_copy_is_apart() -> None:
     old = {id(value) for operation in walk(tree) for value in operation.results}
     new = {id(value) for operation in walk(copy) for value in operation.operands}
     assert not old & new
+
+
+def test_a_branch_of_an_op_without_results_is_a_computation() -> None:
+    tree = tree_of("""func.func @main(%i: tensor<i32>) -> tensor<i32> {
+      "stablehlo.case"(%i) ({
+        "other.op"() : () -> ()
+        stablehlo.return
+      }) : (tensor<i32>) -> ()
+      return %i : tensor<i32> }""")
+    back = to_mlir(to_graph(tree))
+    assert print_mlir(back, dialects=DIALECTS) == print_mlir(tree, dialects=DIALECTS)
+
+
+def test_a_region_of_three_arguments_without_names_keeps_all_of_them() -> None:
+    tree = tree_of("""func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "stablehlo.map"(%a, %a, %a) <{dimensions = array<i64: 0>}> ({
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<f32>):
+        %r = stablehlo.clamp %x, %y, %z : tensor<f32>
+        stablehlo.return %r : tensor<f32>
+      }) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32> }""")
+    (mapped,) = [op for op in walk(tree) if op.name == "stablehlo.map"]
+    for argument in mapped.regions[0].blocks[0].arguments:
+        argument.name = ""
+    (clamp,) = [ins for c in to_graph(tree) for ins in c if ins.op.name == "clamp"]
+    assert len(clamp.operands) == 3

@@ -406,7 +406,7 @@ def _most_often(rows: Array, count: int) -> int:
     if len(rows) == 1:
         return 1
     if count <= 16 * len(rows) + 1024:
-        return int(np.bincount(rows, minlength=1).max())
+        return int(np.bincount(rows).max())
     return int(np.unique(rows, return_counts=True)[1].max())
 
 

@@ -90,6 +90,8 @@ def layout_of(
 ) -> Layout:
     """Return the offsets of all variables: aligned, in order, `.extern .shared` arrays last.
 
+    All `.extern .shared` arrays name one memory, so all begin at one offset.
+
     Args:
         kernel: The kernel.
         module_variables: Variables declared outside functions.
@@ -103,22 +105,23 @@ def layout_of(
     )
     numbers = dict[str, int]()
     variables = [*kernel.params, *kernel.variables, *module_variables]
-    variables.sort(key=lambda v: v.space == "shared" and v.size == 0)  # stable: dynamic ones last
-    largest = 0
+    variables.sort(key=_is_dynamic)  # stable: dynamic ones last
+    most_aligned = max([v.align for v in variables if _is_dynamic(v)], default=1)
     for variable in variables:
         space = spaces[variable.name] = variable.space
         if space in ("global", "const"):
             numbers[variable.name] = first_global + len(numbers)
             continue
-        at = -(-sizes[space] // variable.align) * variable.align
+        align = most_aligned if _is_dynamic(variable) else variable.align
+        at = -(-sizes[space] // align) * align
         offsets[variable.name] = at
-        is_dynamic = space == "shared" and variable.size == 0
-        if is_dynamic:
-            largest = max(largest, at + dynamic)  # several names for one memory
-        else:
-            sizes[space] = at + variable.size
-    shared = max(sizes["shared"], largest, sizes["shared"] + dynamic if not largest else 0)
+        sizes[space] = at + variable.size
+    shared = sizes["shared"] + dynamic
     return Layout(offsets, spaces, shared, sizes["local"], sizes["param"], numbers)
+
+
+def _is_dynamic(variable: Variable) -> bool:
+    return variable.space == "shared" and variable.size == 0
 
 
 class Batch:

@@ -167,11 +167,8 @@ class OpAsmParser(AsmParser, Protocol):
     def use(self) -> Use:
         """Read and return the use of a value, `%name`."""
 
-    def uses(self, until: str = "") -> list[Use]:
-        """Read and return uses of values separated by commas; the list may be empty.
-
-        With `until`, a comma before that token is not read.
-        """
+    def uses(self) -> list[Use]:
+        """Read and return uses of values separated by commas; the list may be empty."""
 
     def plain_arguments(self) -> list[Argument]:
         """Read and return arguments `%a: t,` at the start of a list, if `t` occurred before."""

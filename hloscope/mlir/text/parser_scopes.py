@@ -125,19 +125,14 @@ class Scope:
             self._lexer.wrong("expected SSA operand")
         return use
 
-    def uses(self, until: str = "") -> list[Use]:
-        """Read uses of values separated by commas; the list may be empty.
-
-        With `until`, a comma before that token is not read.
-        """
+    def uses(self) -> list[Use]:
+        """Read uses separated by commas; the list may be empty."""
         lexer = self._lexer
         first = self.try_use()
         if first is None:
             return []
         uses = [first]
         while lexer.tok == ",":
-            if until and lexer.kind != "value" and lexer.after() == until:
-                break
             lexer.next()
             uses.append(self.use())
         return uses

@@ -111,7 +111,7 @@ def _struct(name: str, *values: Any) -> StructAttr:
 
 def _struct_fields(name: str, value: StructAttr) -> Fields:
     found = dict(value.fields)
-    return [found.get(field, 0) for field in STRUCTS[name]]
+    return [found[field] for field in STRUCTS[name]]
 
 
 _CONV: Final = tuple(

@@ -189,7 +189,7 @@ def svarint(value: int) -> bytes:
     """
     if not -1 << 63 <= value < 1 << 63:
         raise UnsupportedError(f"bytecode has numbers of 64 bits, this one has more: {value}")
-    return varint(((value << 1) ^ (value >> 63)) & ((1 << 64) - 1))
+    return varint((value << 1) ^ (value >> 63))
 
 
 def blob(data: bytes | memoryview) -> bytes:

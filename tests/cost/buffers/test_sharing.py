@@ -287,6 +287,15 @@ def test_fused_results_take_operands_of_their_types() -> None:
     assert ("r{1}", "n") in {(result, operand) for result, operand in placed_names(memory)}
 
 
+def test_results_of_a_sort_take_the_operands_of_their_own_numbers() -> None:
+    before = SORTED.format(operands="a, b").partition("f {")[0]
+    body = (
+        f"{P}n = f32[8]{{0}} negate(p)\nm = f32[8]{{0}} reverse(p), dimensions={{0}}\n"
+        "ROOT r = (f32[8]{0}, f32[8]{0}) sort(m, n), dimensions={0}, to_apply=less"
+    )
+    assert placed(memory_of(scheduled(body, before=before))) == {("r{0}", "m"), ("r{1}", "n")}
+
+
 def placed_names(memory: ProgramMemory) -> set[tuple[str, str]]:
     pairs = [pair for some in memory.device.placed.values() for pair in some]
     return {(result.values[-1].name, operand.values[-1].name) for result, operand in pairs}

@@ -98,6 +98,13 @@ def test_a_size_without_a_bound_counts_nothing_and_is_noted() -> None:
     assert any("2 buffers have a size without a bound" in note for note in memory.notes)
 
 
+def test_buffers_hold_the_run_time_sizes_behind_the_elements() -> None:
+    body = "p = f32[<=10,5]{1,0} parameter(0)\nROOT n = f32[<=10,5]{1,0} negate(p)"
+    memory = memory_of(scheduled(body))
+    assert buffer_with(memory, "n").bytes == 10 * 5 * 4 + 2 * 4
+    assert memory.lower == 2 * 208
+
+
 def test_outputs_count_in_the_estimate_before_they_are_written() -> None:
     body = (
         "p = f32[8]{0} parameter(0)\ns = f32[] constant(0)\n"

@@ -337,3 +337,19 @@ def test_batches_of_blocks_add_up() -> None:
     assert (run.outputs["p0"] == np.arange(count)).all()
     (access,) = run.arrays
     assert (access.counts.requests, access.counts.sectors) == (count // 32, count // 8)
+
+
+@pytest.mark.parametrize("aligns", [(16, 4), (4, 16)])
+def test_all_names_of_dynamic_shared_memory_have_one_address(aligns: tuple[int, int]) -> None:
+    first, second = aligns
+    more = f".extern .shared .align {first} .b8 one[];\n"
+    more += f".extern .shared .align {second} .b8 two[];\n.shared .align 4 .b8 own[4];\n"
+    body = """
+  mov.b32 %r2, 7;
+  st.shared.b32 [own], 500;
+  st.shared.b32 [one], %r2;
+  bar.sync 0;
+  ld.shared.b32 %r1, [two];
+  ld.shared.b32 %r3, [own];
+  add.s32 %r1, %r1, %r3;"""
+    assert stored(body, more=more, shared_bytes=4) == [507] * 32

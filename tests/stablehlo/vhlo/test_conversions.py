@@ -120,6 +120,19 @@ def test_down_and_up_again_is_the_same(text: str, target: str) -> None:
     assert not names or all(name.endswith("_v2") for name in names)
 
 
+def test_symbols_and_arrays_in_attributes_of_any_name_take_the_form_of_vhlo() -> None:
+    tree = read("""func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.abs %a {x.array = array<i64: 1, 2>, x.list = [@f, {y = array<i1: true>}], \
+x.symbol = @f} : tensor<2xf32>
+      return %0 : tensor<2xf32> }""")
+    for text in (
+        "x.array = dense<[1, 2]> : tensor<2xi64>",
+        'x.list = ["f", {y = dense<true> : tensor<1xi1>}]',
+        'x.symbol = "f"',
+    ):
+        assert text in shown(to_vhlo(tree))
+
+
 def test_a_downgrade_tells_everything_that_keeps_it() -> None:
     tree = read("""func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
       %0 = stablehlo.tan %a : tensor<2xf32> loc("one")
