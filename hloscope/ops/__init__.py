@@ -55,6 +55,7 @@ from hloscope.ops.inference import (
     leaves as leaves,
     may_be_one_size as may_be_one_size,
     packed as packed,
+    with_element as with_element,
     without_layouts as without_layouts,
 )
 from hloscope.ops.linalg import *

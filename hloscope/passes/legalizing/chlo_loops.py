@@ -23,7 +23,7 @@ from hloscope.mlir import (
     UnitAttr,
     Value,
 )
-from hloscope.ops.inference import with_element
+from hloscope.ops import with_element
 from hloscope.passes.conversion import (
     as_i64,
     concatenated,

@@ -26,8 +26,7 @@ from hloscope.mlir import (
     resolve_location,
 )
 from hloscope.mlir.dialects import sparse_struct
-from hloscope.ops import Mesh
-from hloscope.ops.inference import with_element
+from hloscope.ops import Mesh, with_element
 from hloscope.passes.conversion import (
     Conversion,
     i64,
