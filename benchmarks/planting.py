@@ -67,6 +67,12 @@ EQUIVALENT: Final[dict[str, str]] = {
     "registry.py input_to_output: memo or shared  ->  And": "answers are found anew, and the same",
     "meaning.py largest_number: -c > largest  ->  GtE": "an equal number takes its own place",
     "isl_relations.py expr: self.quotients > FEW  ->  GtE": "the limit tells how long isl may try",
+    "batch_norm.py rounded: False  ->  True": "a copy more",
+    "convert.py _latex_sum: 0  ->  1": "no coefficient is 0, and a constant of 0 is not written",
+    "nsight.py read_sqlite: True  ->  False": "SQLite built with `USE_URI` reads every URI as one",
+    "costs.py _read_by_element: v.interval.hi - v.interval.lo  ->  Add": (
+        "the range variables of a rule's map begin at 0"
+    ),
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 
