@@ -37,34 +37,18 @@ ROOMS: Final = (
 EQUIVALENT: Final[dict[str, str]] = {
     "floats.py kernel: first.size <= _BLOCK  ->  Lt": "one block is computed whole or as one block",
     "shape.py _reshape: prod(shape) <= _SMALL  ->  Lt": "the limit tells which way is faster",
-    "scattering.py _most_often: 16 * len(rows)  ->  Add": "the limit tells which way is faster",
-    "products.py product_of: 0  ->  1": "one product is the same in both ways",
-    "sorting.py _merged: width < shape[0]  ->  LtE": "a merge of one block leaves its order",
     "sorting.py compare: 1  ->  2": "any negative number says that the first is less",
     "linalg.py kernel: False  ->  True": "a copy more",
     "shape.py _complex: t.element.kind == 'complex'  ->  NotEq": "two such answers are compared",
-    "bounded.py kernel: memory.ndim == 0 or memory.shape == result.shape  ->  And": (
-        "a memory of no more than the elements that exist is the elements"
-    ),
     "analysis.py __init__: 0  ->  1": "places are numbered in order, from any number on",
     "scattering.py combine: most * _ROUND_COST  ->  Add": "the limit tells which way is faster",
     "shape.py broadcast: prod(sizes) > _SMALL  ->  GtE": "the limit tells which way is faster",
     "contraction.py kernel: False  ->  True": "a copy more",
     "batch_norm.py whole: False  ->  True": "a copy more",
-    "isl_families.py alternating: 1  ->  2": "a parameter of 2 gives what 0 gives",
-    "layout.py place: t > 1  ->  GtE": "a quotient by 1 is the number, a remainder 0",
-    "maps.py require: isinstance(settled, Const) or set(variables(settled)) &"
-    " set(variables(expr))  ->  And": "`map` settles every condition in any case",
-    "symbols.py call: -(-old.interval.lo // step) if old.interval.lo > NEG_INF else NEG_INF  -> "
-    " branches exchanged": "what is known of the whole bounds its part",
-    "base.py _canonical: expr.index < len(dims)  ->  LtE": "no map names a dimension it has not",
     "claims.py empty: 0  ->  1": "no map has no point, in any number of dimensions",
     "floats.py extremum: a != 0 or b != 0  ->  And": "one zero is compared the long way",
     "structure.py _operand_leaves: 0  ->  1": "an asynchronous value that is no tuple is refused",
     "elementwise.py _is_large: dtype.isbuiltin == 1  ->  NotEq": "it tells which way is faster",
-    "rounding.py _cast: 0  ->  1": "of numbers that are not finite the same are below 0 and 1",
-    "fit.py _slopes_along: 60  ->  61": "where nothing is known, either bound is beyond all slopes",
-    "registry.py input_to_output: memo or shared  ->  And": "answers are found anew, and the same",
     "meaning.py largest_number: -c > largest  ->  GtE": "an equal number takes its own place",
     "run_time_sizes.py sizes_agree: any((read.reason for read in size_reads(ins, 0, dimension) or"
     " ()))  ->  all": "all reads of a size have a reason or none has; without any, nothing expands",
@@ -77,6 +61,12 @@ EQUIVALENT: Final[dict[str, str]] = {
         "a part without results and constraints has one dimension"
     ),
     "isl_relations.py expr: self.quotients > FEW  ->  GtE": "the limit tells how long isl may try",
+    "batch_norm.py rounded: False  ->  True": "a copy more",
+    "convert.py _latex_sum: 0  ->  1": "no coefficient is 0, and a constant of 0 is not written",
+    "nsight.py read_sqlite: True  ->  False": "SQLite built with `USE_URI` reads every URI as one",
+    "costs.py _read_by_element: v.interval.hi - v.interval.lo  ->  Add": (
+        "the range variables of a rule's map begin at 0"
+    ),
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 

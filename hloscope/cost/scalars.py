@@ -279,7 +279,8 @@ def _bounded(
 def _compared(direction: str, a: Range, b: Range) -> Range:
     """Return the lowest and the highest outcome (0 or 1) of comparing two ranges.
 
-    `direction` is HLO's name of the comparison, such as `LT`.
+    `direction` is HLO's name of the comparison, such as `LT`. At least one of the ranges has more
+    than one value.
     """
     match direction:
         # The outcome for the direction that holds for smaller values; the opposite one is its
@@ -289,7 +290,7 @@ def _compared(direction: str, a: Range, b: Range) -> Range:
         case "LE" | "GT":
             found = int(a[1] <= b[0]), int(a[0] <= b[1])
         case _:
-            found = int(a == b and a[0] == a[1]), int(a[0] <= b[1] and b[0] <= a[1])
+            found = 0, int(a[0] <= b[1] and b[0] <= a[1])
     return found if direction in ("LT", "LE", "EQ") else (1 - found[1], 1 - found[0])
 
 

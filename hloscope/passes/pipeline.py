@@ -242,9 +242,10 @@ def _unquoted(value: str) -> str:
 
 def _name_and_options(element: str) -> tuple[str, str, str]:
     """Split one element of a pipeline text into name, opening bracket and text in the brackets."""
-    at = min((place for bracket in "({" if (place := element.find(bracket)) >= 0), default=-1)
-    if at < 0:
+    brackets = [place for bracket in "({" if (place := element.find(bracket)) >= 0]
+    if not brackets:
         return element, "", ""
+    at = min(brackets)
     name, opened, rest = element[:at].strip(), element[at], element[at + 1 :]
     if not rest.endswith({"(": ")", "{": "}"}[opened]):
         raise PipelineError(f"`{element[:60]}` is not a pass: a bracket is not closed")

@@ -383,3 +383,18 @@ def test_what_is_annotated_in_models_is_what_is_computed(form: str) -> None:
 def test_what_is_not_known_in_models_waits_for_data() -> None:
     unknown = {name for name in NAMES if None in counts(name, FORMS[0])}
     assert unknown == {"conjugate_gradient_f64", "rng_gamma_rejection"}
+
+
+@pytest.mark.parametrize("operands", ["m, k", "k, m"])
+@pytest.mark.parametrize("direction", ["EQ", "NE"])
+def test_what_may_be_equal_and_may_differ_is_not_decided(operands: str, direction: str) -> None:
+    """The step is 1 or 2, by a number from 1 to 3 that is compared with 1."""
+    text = plain(UP_TO_TEN, update="add(i, w)").replace(
+        "  k = s32[] constant(1)",
+        "  k = s32[] constant(1)\n  two = s32[] constant(2)\n  three = s32[] constant(3)\n"
+        "  m = s32[] clamp(k, n, three)\n"
+        f"  q = pred[] compare({operands}), direction={direction}\n"
+        "  w = s32[] select(q, k, two)",
+    )
+    found = only(text).trip_count
+    assert (found.count, found.low, found.high) == (None, 5, 10)

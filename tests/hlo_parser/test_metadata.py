@@ -172,6 +172,16 @@ def test_frames_that_do_not_exist_have_no_trace() -> None:
     assert read_stack_frames("").trace(1) == ()
 
 
+def test_parts_of_a_location_that_are_not_written_are_empty_or_0() -> None:
+    frames = read_stack_frames(
+        'FileNames\n1 "a.py"\n\nFunctionNames\n1 "f"\n\nFileLocations\n1 {line=3}\n'
+        "2 {file_name_id=1 function_name_id=1}\n\n"
+        "StackFrames\n1 {file_location_id=1}\n2 {file_location_id=2}\n"
+    )
+    assert frames.trace(1) == (Frame("", "", 3, 0, 0, 0),)
+    assert frames.trace(2) == (Frame("a.py", "f", 0, 0, 0, 0),)
+
+
 def test_a_circle_of_frames_ends() -> None:
     frames = read_stack_frames("StackFrames\n1 {file_location_id=1 parent_frame_id=2}\n")
     assert len(frames.trace(1)) == 1

@@ -205,6 +205,15 @@ def test_equal_fields_of_comparisons_are_written_for_the_types_of_their_operands
     assert [", type=SIGNED" in line for line in lines] == [False, True, False]
 
 
+def test_a_started_collective_has_the_attributes_of_the_collective() -> None:
+    data = instructions(
+        ins("p", "parameter", shape(F32, 4), 1, f(9, 0)),
+        ins("s", "all-gather-start", shape(F32, 8), 2, f(36, [1]), f(14, [0])),
+        root=2,
+    )
+    assert "all-gather-start(%p), replica_groups={}, dimensions={0}" in proto_text(data, "m")
+
+
 def test_two_values_are_told_from_one_that_has_the_tag_of_the_second_within_it() -> None:
     size, first, second = shape(F32, 2, 6), f(1, 1) + f(2, 4), f(2, 6)
     two = f(17, first) + f(17, second)

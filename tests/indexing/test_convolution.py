@@ -11,6 +11,7 @@ from hloscope.indexing.analysis import input_to_output, output_to_input
 from hloscope.indexing.rules.convolution import ConvolutionMaps
 from hloscope.ops.convolution import ConvDimensions, Convolution
 from hloscope.ops.windows import Window
+from hloscope.stablehlo import parse_stablehlo
 from tests.indexing.relations import Values, instruction, pairs, without_domain
 
 Triple = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -135,3 +136,17 @@ def test_tight_maps_leave_out_what_meets_padding() -> None:
     assert len(relation(back.map)) == 7
     plain = instruction("f32[2] add(f32[2], f32[2])")
     assert output_to_input(plain, tight=False) == output_to_input(plain)
+
+
+def test_padding_that_is_a_value_is_read_also_where_the_kernel_meets_it() -> None:
+    text = """func.func @main(%a: tensor<1x3x1xf32>, %k: tensor<3x1x1xf32>, %p: tensor<1x2xi32>)
+        -> tensor<1x3x1xf32> {
+      %r = "stablehlo.dynamic_conv"(%a, %k, %p) <{batch_group_count = 1 : i64,
+        dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>,
+        feature_group_count = 1 : i64}>
+        : (tensor<1x3x1xf32>, tensor<3x1x1xf32>, tensor<1x2xi32>) -> tensor<1x3x1xf32>
+      return %r : tensor<1x3x1xf32> }"""
+    ins = parse_stablehlo(text).entry["r"]
+    loose, tight = output_to_input(ins, tight=False), output_to_input(ins)
+    assert (loose[0], loose[2]) == (tight[0], tight[2])
+    assert str(loose[2][0].map).startswith("(d0, d1, d2)[s0, s1] -> (s0, s1)")

@@ -150,6 +150,13 @@ def test_the_best_of_a_line_are_read_from_the_line(exact: bool) -> None:
     assert "s0 in [0, 1]" in str(back.map)
 
 
+def test_an_initial_value_of_the_best_of_a_line_may_reach_every_output() -> None:
+    ins = parse_hlo(APPROXIMATE % "false").entry.root
+    for operand in (2, 3):
+        for ((access,),) in zip(input_to_output(ins, operand), strict=True):
+            assert str(access.map) == "()[s0, s1] -> (s0, s1), domain: s0 in [0, 3], s1 in [0, 1]"
+
+
 def test_the_configuration_of_a_stablehlo_call_counts() -> None:
     text = """func.func @main(%a: tensor<2x2xf32>, %b: tensor<2x3xf32>) -> tensor<2x3xf32> {
       %0 = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {mhlo.backend_config = {diag = 85 : ui8,

@@ -222,6 +222,24 @@ func.func private @f(%h: tensor<i32> {jax.global_constant = "h"}, %a: tensor<?xf
     assert "-> (d0 * 2 + d1)" in str(program.root.to_parameters())
 
 
+def test_maps_are_checked_at_sizes_for_which_an_assertion_holds() -> None:
+    program = module(
+        "%a: tensor<?xf32>, %b: tensor<?xf32>",
+        """
+  %n = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %m = stablehlo.get_dimension_size %b, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %more = stablehlo.compare GE, %n, %m : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  stablehlo.custom_call @shape_assertion(%more) {has_side_effect = true} : (tensor<i1>) -> ()
+  %r = stablehlo.concatenate %a, %b, dim = 0 : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>""",
+        "tensor<?xf32>",
+    )
+    frame = SizeTraversal(program.module).frame_of(program.module.entry)
+    found = [at.sizes for at in instances(frame, program["r"].ir, count=100, seed=0)]
+    assert len(found) > 5
+    assert all(sizes["a_0"] >= sizes["b_0"] for sizes in found)
+
+
 def test_both_ways_are_told_where_it_depends_on_the_sizes() -> None:
     """A dimension of size 1 expands, any other stays."""
     program = module(

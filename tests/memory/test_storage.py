@@ -21,6 +21,7 @@ from hloscope.ir import (
     padded_elements,
     tiled_sizes,
 )
+from hloscope.memory import data_bytes
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -158,3 +159,10 @@ def test_placed_sizes_are_the_tiled_sizes_of_the_physical_order(type: TensorType
     assert type.layout is not None
     physical = [type.shape[k] for k in type.layout.major_to_minor]
     assert padded_physical_sizes(type) == tuple(tiled_sizes(physical, type.layout.tiles))
+
+
+def test_an_array_whose_size_has_no_bound_counts_0_bytes() -> None:
+    for text in ("f32[?]", "f32[2,?]"):
+        type_ = parse_type(text)
+        assert isinstance(type_, TensorType)
+        assert data_bytes(type_) == 0

@@ -95,6 +95,22 @@ def test_a_pair_that_cancels_around_an_op_saves_both_kernels() -> None:
     assert totals(text) == (4 * K, 4 * K)
 
 
+def test_a_chain_that_also_reads_a_scalar_continues_through_a_sum() -> None:
+    """The sum of two transposed arrays, scaled and transposed back."""
+    text = entry(
+        P,
+        "q = f32[32,64] parameter(1)",
+        "z = f32[] parameter(2)",
+        "tp = f32[64,32] transpose(p), dimensions={1,0}",
+        "tq = f32[64,32] transpose(q), dimensions={1,0}",
+        "s = f32[64,32] add(tp, tq)",
+        "b = f32[64,32] broadcast(z), dimensions={}",
+        "m = f32[64,32] multiply(s, b)",
+        "c = f32[32,64] transpose(m), dimensions={1,0}",
+    )
+    assert totals(text) == (7 * K + 4, 6 * K)
+
+
 def test_an_intermediate_that_is_read_elsewhere_stays() -> None:
     text = entry(
         P,

@@ -329,3 +329,11 @@ def test_patterns_that_chase_each_other_end() -> None:
 
     with pytest.raises(PassError, match="failed to legalize"):
         Pass("again", run, "Never ends.").apply(tree_of(DOUBLED))
+
+
+def test_a_broadcast_of_unknown_rank_has_no_successor() -> None:
+    text = """func.func @main(%a: tensor<*xf32>) -> tensor<*xf32> {
+      %0 = stablehlo.broadcast %a, sizes = [2, 3] : (tensor<*xf32>) -> tensor<*xf32>
+      return %0 : tensor<*xf32> }"""
+    with pytest.raises(PassError, match=r"failed to legalize operation 'stablehlo\.broadcast'"):
+        after("legalize-deprecated-ops", text)

@@ -71,3 +71,13 @@ def test_quotients_that_are_known_by_each_other_are_not_replaced_for_ever() -> N
         at = {D: x}
         if all([evaluate(e, at) in range(i.lo, i.hi + 1) for e, i in facts]):
             assert evaluate(found, at) == x // 36 * 2 + x // 2 % 18 // 9
+
+
+def test_facts_about_an_expression_too_long_to_rewrite_bound_it_and_no_other() -> None:
+    e: Expr = D
+    for k in range(12):
+        e = (e * 3 + Dim(1) // (k + 2)) % (97 + 2 * k) + e // (k + 3)
+    assert Domain(BOX, ((D + Dim(1), Interval(0, 5)),)).bounds(e).hi >= evaluate(
+        e, {D: 1, Dim(1): 1}
+    )
+    assert Domain(BOX, ((e, Interval(3, 9)),)).bounds(e) == Interval(3, 9)

@@ -94,6 +94,15 @@ WRONG = [
         ),
         "needs to be one op and its parameters; `m` is another",
     ),
+    (
+        header(
+            "",
+            "a = f32[2] parameter(0) s = ((f32[2]), f32[2], s32[]) async-start(a), calls=f "
+            "ROOT d = bf16[2] async-done(s)",
+            "f { x = f32[2] parameter(0) ROOT z = f32[2] negate(x) }\n",
+        ),
+        "`async-done` is declared bf16[2], its start makes f32[2]",
+    ),
     *(
         (header("", f"ROOT p = {type_} parameter(0)"), message)
         for type_, message in [
@@ -117,6 +126,8 @@ RIGHT = [
     header("", BEGIN + "ROOT d = s32[2] async-done(s)", NEGATE),
     header("", "p = f32[4] parameter(0) a = (f32[4], f32[4]) all-gather-start(p),"
            " replica_groups={}, dimensions={0} ROOT r = f32[4] negate(p)"),
+    header("", "p = f32[4] parameter(0) s = f32[4] all-reduce-start(p), replica_groups={},"
+           " to_apply=add ROOT d = bf16[4] all-reduce-done(s)", ADD),
     *(
         header("", f"ROOT p = {type_} parameter(0)")
         for type_ in (

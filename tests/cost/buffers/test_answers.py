@@ -91,6 +91,16 @@ def test_the_first_step_saves_most() -> None:
     assert answer_of(half).first_step.startswith("to do: donate `x`: XLA would hold 1 MiB less")
 
 
+def test_a_matrix_product_is_not_cheap_to_recompute() -> None:
+    text = TRAIN.replace(
+        "h1 = f32[256,1024]{1,0} tanh(x)",
+        "w = f32[1024,1024]{1,0} parameter(1)\nh1 = f32[256,1024]{1,0} dot(x, w), "
+        "lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    )
+    rows = {row.value.name: row.is_cheap for row in answer_of(text).recomputations}
+    assert rows == {"h1": False, "h2": True}
+
+
 def test_where_nothing_helps_that_is_said() -> None:
     text = (
         scheduled(

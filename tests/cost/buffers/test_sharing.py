@@ -21,7 +21,15 @@ from hloscope.cost.buffers import (
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Bytes
 from hloscope.ops import OPS
-from tests.cost.buffers.programs import GPU_MARK, buffer_with, memory_of, names, placed, scheduled
+from tests.cost.buffers.programs import (
+    GPU_MARK,
+    answer_of,
+    buffer_with,
+    memory_of,
+    names,
+    placed,
+    scheduled,
+)
 from tests.cost.buffers.test_dataflow import BRANCHES, CHOICE, loop
 
 P: Final = "p = f32[8]{0} parameter(0)\n"
@@ -391,3 +399,13 @@ def test_every_row_of_reuse_has_a_case() -> None:
     of_gpus = {OPS[case.opcode] for case in GPU}
     for row in BACKEND_ROWS["gpu"]:
         assert of_gpus & {*row.ops}, row.about
+
+
+def test_a_fusion_with_more_operands_than_parameters_has_an_answer() -> None:
+    """`verify` reports the error; the question about the memory has an answer."""
+    text = scheduled(
+        "p = f32[8]{0} parameter(0)\nq = f32[8]{0} negate(p)\n"
+        "ROOT n = f32[8]{0} fusion(p, q), kind=kLoop, calls=f",
+        before="f { a = f32[8]{0} parameter(0) ROOT b = f32[8]{0} abs(a) }",
+    )
+    assert answer_of(text).to_json()["lower_bytes"] == 64

@@ -311,6 +311,11 @@ def test_a_cut_xplane_names_the_byte() -> None:
         read_profile(data[:500])
 
 
+def test_an_xplane_that_ends_before_the_size_of_a_message_is_refused() -> None:
+    with pytest.raises(ParseError, match="the file or message ends within a number of XSpace"):
+        read_profile(FORMS["xplane"] + b"\x0a")
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -408,6 +409,19 @@ TESTED = set(
     " bfind clz popc brev prmt lop3 mov selp fma rcp sqrt rsqrt sin cos lg2 ex2 tanh copysign"
     " testp".split()
 )
+
+
+def test_masks_of_lanes() -> None:
+    """The lanes of a warp that have the thread's number, a lower or a higher one."""
+    for name in ("eq", "lt", "le", "gt", "ge"):
+        is_in = getattr(operator, name)
+        body = (
+            f"  mov.u32 %r1, %lanemask_{name};\n  mul.wide.u32 %d9, %r19, 4;\n"
+            "  add.s64 %d9, %d9, %d10;\n  st.global.b32 [%d9], %r1;\n  ret;"
+        )
+        found = run_body(body, np.zeros(64, np.uint32), block=64).outputs["p0"]
+        masks = [sum(1 << k for k in range(32) if is_in(k, lane)) for lane in range(32)]
+        assert found.tolist() == masks * 2, name
 
 
 def test_every_row_is_tested() -> None:

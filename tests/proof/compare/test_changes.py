@@ -227,6 +227,23 @@ DRAWN = """ENTRY e {
 }"""
 
 
+def test_values_without_users_that_share_a_type_only_are_not_one_change() -> None:
+    text = "ENTRY e { p = f32[4] parameter(0) UNUSED ROOT r = f32[4] negate(p) }"
+    before, after = "u = f32[4] iota(), iota_dimension=0", "w = f32[4] constant({1,2,3,4})"
+    found = different(text.replace("UNUSED", before), text.replace("UNUSED", after))
+    assert sorted(found) == ["added", "removed"]
+
+
+def test_a_copy_after_the_root_is_added_and_the_root_keeps_its_partner() -> None:
+    head = "ENTRY e { p = f32[2,3] parameter(0) "
+    before = head + "x = f32[2,3] tanh(p) ROOT r = f32[3,2] transpose(x), dimensions={1,0} }"
+    after = (
+        head + "x = f32[2,3] abs(p) t = f32[3,2] transpose(x), dimensions={1,0} "
+        "ROOT c = f32[3,2] copy(t) }"
+    )
+    assert different(before, after) == ["changed", "added"]
+
+
 def test_what_is_drawn_twice_is_not_what_is_drawn_once() -> None:
     assert different(DRAWN, DRAWN.replace("tuple(r, s)", "tuple(s, r)")) == []
     assert different(DRAWN, DRAWN.replace("tuple(r, s)", "tuple(r, r)")) == ["changed"]

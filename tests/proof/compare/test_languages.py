@@ -150,6 +150,15 @@ def test_ops_that_change_no_bit_do_not_count(value: str, op: str, same: bool) ->
     assert hs.diff(hs.read(text), hs.read(ADDED.format(value, op))).none is same
 
 
+def test_the_elements_of_a_transposed_array_are_in_another_order() -> None:
+    flat = hs.read("ENTRY e { p = f32[2,3] parameter(0) ROOT r = f32[6] reshape(p) }")
+    moved = hs.read("""func.func @main(%p: tensor<2x3xf32>) -> tensor<6xf32> {
+      %t = stablehlo.transpose %p, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+      %r = stablehlo.reshape %t : (tensor<3x2xf32>) -> tensor<6xf32>
+      return %r : tensor<6xf32> }""")
+    assert not hs.diff(flat, moved).none
+
+
 def test_elements_that_the_text_leaves_out_are_not_compared() -> None:
     text = "ENTRY e { x = f32[12] parameter(0) c = f32[12] constant({...}) "
     text += "ROOT y = f32[12] add(x, c) }"

@@ -133,6 +133,16 @@ x.symbol = @f} : tensor<2xf32>
         assert text in shown(to_vhlo(tree))
 
 
+def test_an_older_version_has_the_older_form_of_an_op() -> None:
+    made = to_vhlo(read(PROGRAMS["dot"]))
+    down = to_version(made, version_of("1.5.0")).module
+    ops = {op.name: op.properties for op in every_op(down)}
+    assert "lhs_precision_type" not in ops["vhlo.dot_general_v1"]
+    assert "vhlo.dot_general_v2" not in ops
+    up = {op.name: op.properties for op in every_op(to_version(down, CURRENT).module)}
+    assert "lhs_precision_type" in up["vhlo.dot_general_v2"]
+
+
 def test_a_downgrade_tells_everything_that_keeps_it() -> None:
     tree = read("""func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
       %0 = stablehlo.tan %a : tensor<2xf32> loc("one")
