@@ -106,7 +106,7 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
 @click.option(
     "--threads",
     metavar="T",
-    type=click.IntRange(1, 1024),
+    type=click.IntRange(1, MAX_THREADS_PER_BLOCK),
     help="Threads per block of a loop fusion.",
 )
 @click.option(
@@ -377,7 +377,7 @@ SCHEMA: Final = "hloscope.banks/1"
 @click.option(
     "--bits",
     metavar="N",
-    type=click.IntRange(1, 1024),
+    type=click.IntRange(1, MAX_THREADS_PER_BLOCK),
     default=32,
     show_default=True,
     help="Bits per element.",

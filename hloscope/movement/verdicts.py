@@ -110,7 +110,9 @@ def _example(m: IndexingMap, source: TensorType, output: TensorType) -> CounterE
     strides, own = strides_of(m, source, output), own_strides(output)
     if strides is not None and own is not None:
         index = strides.first_difference(own)
-        return None if index is None else CounterExample(index, (strides.address(index),), (), 1)
+        if index is None:
+            return None
+        return CounterExample(index, (strides.address(index),), only_in=1)
     return _moved_element(m, source, output)
 
 
@@ -168,7 +170,7 @@ def _moved_element(m: IndexingMap, source: TensorType, output: TensorType) -> Co
             return CounterExample(index, here.evaluate(index))
         address = there.evaluate(m.evaluate(index))
         if address != here.evaluate(index):
-            return CounterExample(index, address, (), 1)
+            return CounterExample(index, address, only_in=1)
     return None
 
 

@@ -60,14 +60,12 @@ class CounterExample(Struct, frozen=True):
     Attributes:
         dims: The index on the left of the relation.
         results: The index on the right.
-        runtime: Values of runtime variables, by key.
         only_in: The relation that has the pair: 0 is the first, 1 the second.
         tables: Contents of the tensors that are read at run time.
     """
 
     dims: tuple[int, ...]
     results: tuple[int, ...]
-    runtime: tuple[tuple[Hashable, int], ...] = ()
     only_in: int = 0
     tables: tuple[Table, ...] = ()
 
