@@ -1,6 +1,6 @@
 """Planted faults: does the test suite notice a wrong rule, law, typing or evaluation?
 
-    python benchmarks/planted_faults.py [--count N] [--seed S] [--quick] [--json] [TESTS ...]
+    python benchmarks/planted_faults.py [--count N] [--seed S] [--suite quick] [--json] [TESTS ...]
 
 Takes functions of the rooms that `planting.py` names at random and plants one fault in each: a
 comparison, a sign, a constant, a condition is changed.  All faults are planted in one copy of the
@@ -20,6 +20,9 @@ tests of the files that are named like it: what the sample left out, and what is
 kept, which only its first reader asks for.  For those that are left every other folder has its
 turn.  Tests that compare with XLA itself start processes that take seconds; they are left out, as
 everywhere where XLA is absent, so what only they notice counts as survived.
+
+All turns are taken twice: first with the tests of `pytest --quick`, then, for the faults that none
+of those notices, with all tests.  So one run counts what each of the two suites catches.
 
 Faults that survive are listed; each is read by a person, who writes the test that is missing, or
 finds that the change changes nothing and says why in `planting.EQUIVALENT`.
@@ -46,6 +49,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,6 +84,7 @@ class Run:
     results: Path
     found: Sequence[Fault]
     turn: str
+    suite: str
     own: bool
     jobs: int
     tests: dict[str, Any] = field(default_factory=dict)
@@ -116,6 +121,7 @@ class Run:
 
     def _take(self, turn: str, items: list[Any]) -> None:
         """Listens to those tests that were not heard, and tries on them what is left."""
+        turn = f"{self.suite}-{turn}"
         before = self.results / f"asked-{turn}.json"
         if not before.exists():
             new = [item for item in items if item.nodeid not in self.seconds]
@@ -222,6 +228,7 @@ class Run:
         told = {
             "number": number,
             "by": so_far["by"] or by,
+            "suite": so_far["suite"] or (self.suite if by else None),
             "asking": so_far["asking"] + told["asking"],
             "at_import": so_far["at_import"] or told["at_import"],
             "turns": [*so_far["turns"], turn],
@@ -275,7 +282,14 @@ def _told(results: Path, number: int) -> dict[str, Any]:
     """What became of a fault so far."""
     path = results / f"{number}.json"
     if not path.exists():
-        return {"number": number, "by": None, "asking": 0, "at_import": False, "turns": []}
+        nothing: dict[str, Any] = {
+            "by": None,
+            "suite": None,
+            "asking": 0,
+            "at_import": False,
+            "turns": [],
+        }
+        return {"number": number, **nothing}
     told: dict[str, Any] = json.loads(path.read_text())
     return told
 
@@ -340,13 +354,13 @@ def _like_named(fault: Fault, tree: Path) -> list[str]:
     return [fault.path, *(str(path.relative_to(tree)) for path in files)]
 
 
-def fresh(number: int, fault: Fault, tree: Path) -> str | None:
+def fresh(number: int, fault: Fault, tree: Path, suite: str) -> str | None:
     """The first test of like-named files that fails, in a process that has kept nothing."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider"]
     left_out = [f"--ignore={path}" for path in ABOUT_TEXT]
     env = dict(os.environ, PLANTED=str(number), PYTHONPATH=str(tree))
     run = subprocess.run(
-        [*command, *left_out, *_like_named(fault, tree)],
+        [*command, *_selection(suite), *left_out, *_like_named(fault, tree)],
         cwd=tree,
         env=env,
         capture_output=True,
@@ -357,6 +371,11 @@ def fresh(number: int, fault: Fault, tree: Path) -> str | None:
         return None
     named = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return named[0] if named else f"pytest ends with {run.returncode}: {run.stdout[-300:]}"
+
+
+def _selection(suite: str) -> list[str]:
+    """The option of pytest that selects the tests of a suite."""
+    return ["--quick"] if suite == "quick" else []
 
 
 def _copy(tree: Path, to: Path) -> None:
@@ -393,38 +412,47 @@ def _run(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> Non
         (results / "copying").rename(copy)
     if (args.tree.parent / "shared").is_dir():
         os.environ.setdefault("HLOSCOPE_SHARED", str(args.tree.parent / "shared"))
-    if args.tests:
-        _run_turns(args, results, [[folder] for folder in args.tests])
-        return
-    _run_turns(args, results, sorted(map(list, {tuple(_own(f)) for f in found})), "--own")
-    if not args.quick:
+    for suite in ("quick", "full") if args.suite == "full" else ("quick",):
+        if args.tests:
+            _run_turns(args, results, [[folder] for folder in args.tests], suite)
+            continue
+        own = sorted(map(list, {tuple(_own(f)) for f in found}))
+        _run_turns(args, results, own, suite, "--own")
         with ThreadPoolExecutor(args.jobs) as pool:
-            list(pool.map(lambda number: _try_apart(number, found, results), range(len(found))))
-    if not all(_told(results, k)["by"] or why(fault) for k, fault in enumerate(found)):
-        _run_turns(args, results, _turns(found, copy))
+            try_apart = partial(_try_apart, found=found, results=results, suite=suite)
+            list(pool.map(try_apart, range(len(found))))
+        if not all(_told(results, k)["by"] or why(fault) for k, fault in enumerate(found)):
+            _run_turns(args, results, _turns(found, copy), suite)
 
 
-def _try_apart(number: int, found: Sequence[Fault], results: Path) -> None:
-    """Tries a fault that is not noticed so far in a fresh process, once."""
+def _try_apart(number: int, found: Sequence[Fault], results: Path, suite: str) -> None:
+    """Tries a fault that is not noticed so far in a fresh process, once with each suite."""
     told = _told(results, number)
-    if told["by"] or told.get("fresh") or why(found[number]):
+    if told["by"] or why(found[number]) or suite in told.get("fresh", ()):
         return
-    by = fresh(number, found[number], results / "copy")
-    _keep(results, number, _told(results, number) | {"by": by, "fresh": True})
+    by = fresh(number, found[number], results / "copy", suite)
+    told = _told(results, number)
+    fresh_suites = [*told.get("fresh", ()), suite]
+    _keep(results, number, told | {"by": by, "suite": by and suite, "fresh": fresh_suites})
 
 
 def _run_turns(
-    args: argparse.Namespace, results: Path, turns: Sequence[list[str]], *options: str
+    args: argparse.Namespace,
+    results: Path,
+    turns: Sequence[list[str]],
+    suite: str,
+    *options: str,
 ) -> None:
     """Runs turns in processes of their own, some at once."""
     copy = results / "copy"
     again = [sys.executable, __file__, "--tree", str(args.tree), "--results", str(results)]
     again += ["--count", str(args.count), "--seed", str(args.seed), "--jobs", str(args.jobs)]
+    again += ["--suite", suite]
     env = dict(os.environ, PYTHONPATH=str(copy))
 
     def take(turn: list[str]) -> None:
         name = _name(turn[0])
-        with (results / f"log-{name}").open("w") as log:
+        with (results / f"log-{suite}-{name}").open("w") as log:
             command = [*again, "--inside", name, *options, "--", *turn]
             ended = subprocess.run(command, cwd=copy, env=env, stdout=log, check=False).returncode
         if ended:
@@ -437,12 +465,14 @@ def _run_turns(
 def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
     """Prints what became of each fault, and the counts on stderr."""
     ends: Counter[str] = Counter()
+    quick = 0
     for number, fault in enumerate(found):
         told = _told(results, number)
         reason = why(fault)
         alive = "survived" if told["asking"] else "never entered"
         if args.so_far:
             alive = "not noticed yet" if told["turns"] else "not tried yet"
+        quick += told["suite"] == "quick"
         end = "caught" if told["by"] else "equivalent" if reason else alive
         ends[end] += 1
         if args.json:
@@ -450,7 +480,8 @@ def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> No
         else:
             print(f"{end:14}{fault.path}:{fault.line} {fault.function}: {fault.what}", flush=True)
             print(f"{'':14}{told['by'] or reason or str(told['asking']) + ' tests'}", flush=True)
-    print(f"{ends['caught']} of {ends.total()} caught; {dict(ends)}", file=sys.stderr)
+    counts = f"{ends['caught']} of {ends.total()} caught, {quick} by the quick tests"
+    print(f"{counts}; {dict(ends)}", file=sys.stderr)
 
 
 def main() -> None:
@@ -460,7 +491,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tree", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--results", type=Path, help="a folder to go on in after a stop")
-    parser.add_argument("--quick", action="store_true", help="the sample only, no fresh processes")
+    parser.add_argument("--suite", choices=("quick", "full"), default="full", help="its tests only")
     parser.add_argument("--so-far", action="store_true", help="nothing is run: what RESULTS tells")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at once")
     parser.add_argument("--json", action="store_true")
@@ -473,8 +504,8 @@ def main() -> None:
     found = _planted(args, results)
     if args.inside:
         left_out = [f"--ignore={path}" for path in ABOUT_TEXT]
-        quiet = ["-q", "-p", "no:cacheprovider", *left_out]
-        run = Run(results, found, args.inside, args.own, args.jobs)
+        quiet = ["-q", "-p", "no:cacheprovider", *_selection(args.suite), *left_out]
+        run = Run(results, found, args.inside, args.suite, args.own, args.jobs)
         sys.exit(pytest.main([*quiet, *args.tests], plugins=[run]))
     if not args.so_far:
         _run(args, results, found)

@@ -124,11 +124,15 @@ def test_faults_that_are_not_noticed_are_told(
 ends = ["caught", "caught", "survived", "never entered", "equivalent"]
 for line, end in enumerate(ends):
     print(json.dumps({"path": "a.py", "line": line, "function": "f", "what": "x < y  ->  LtE",
-                      "end": end, "why": "x is never y" * (end == "equivalent")}))
+                      "end": end, "why": "x is never y" * (end == "equivalent"),
+                      "suite": ["quick", "full", None, None, None][line]}))
 """)
     monkeypatch.setattr(measuring, "ROOT", tmp_path)
     figure, notes = status_house.planted()
-    assert figure == "2 of 4 (50.00 %) caught; 1 more change nothing"
+    assert (
+        figure
+        == "2 of 4 (50.00 %) caught, 1 of 4 (25.00 %) by the quick tests; 1 more change nothing"
+    )
     assert [note.split(":")[0] for note in notes] == ["survived", "never entered", "equivalent"]
     assert notes[-1].endswith("(x is never y)")
 
