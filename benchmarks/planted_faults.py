@@ -289,7 +289,7 @@ def _told(results: Path, number: int) -> dict[str, Any]:
             "at_import": False,
             "turns": [],
         }
-        return {"number": number, **nothing}
+        return {"number": number, **nothing, "turns": []}
     told: dict[str, Any] = json.loads(path.read_text())
     return told
 
