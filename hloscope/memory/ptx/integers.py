@@ -193,10 +193,8 @@ def _div(modifiers: _Mods, type_: PtxType) -> Compute:
     """
 
     def compute(a: Array, b: Array) -> Array:
-        safe = np.where(b == 0, 1, b).astype(b.dtype)
-        floor = a // safe
-        toward_zero = floor + ((a % safe != 0) & ((a < 0) != (safe < 0))).astype(a.dtype)
-        return np.where(b == 0, ~np.zeros_like(a), toward_zero)
+        # Without its remainder, which has the sign of `a`, `a` is a multiple of `b`.
+        return np.where(b == 0, ~np.zeros_like(a), (a - np.fmod(a, b)) // b)
 
     return compute
 
@@ -206,7 +204,7 @@ def _rem(modifiers: _Mods, type_: PtxType) -> Compute:
     """Return the function that computes `rem`: the remainder has the sign of the dividend."""
 
     def compute(a: Array, b: Array) -> Array:
-        return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b).astype(b.dtype)))
+        return np.where(b == 0, a, np.fmod(a, b))
 
     return compute
 
@@ -276,7 +274,7 @@ def _amount(amount: Array, shifted: Array) -> Array:
 
     A shift of all bits leaves zeros in numpy, or the signs if signed integers are shifted right.
     """
-    return np.minimum(amount, 8 * shifted.dtype.itemsize).astype(shifted.dtype)
+    return np.minimum(amount, np.iinfo(shifted.dtype).bits).astype(shifted.dtype)
 
 
 @row("shf", 3, "b32", "l r wrap clamp")
