@@ -316,8 +316,8 @@ def _gtsv(op: CustomCall, at: Site) -> Kernel:
         a[..., index, index] = diagonal
         a[..., index[1:], index[:-1]] = below[..., below.shape[-1] - size + 1 :]
         a[..., index[:-1], index[1:]] = above[..., : size - 1]
-        x, info = solved(np.concatenate([a, b], -1))
-        return below, diagonal, above, x, info
+        solution: Any = solved(np.concatenate([a, b], -1))  # with `info`
+        return below, diagonal, above, *solution
 
     return kernel
 
