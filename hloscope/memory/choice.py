@@ -298,7 +298,7 @@ def _prevents_vectors(ins: Instruction) -> bool:
         case Concatenate():
             return len(ins.operands) > MOST_CONCATENATED
         case Reduce():
-            return len(ins.operands) > 2
+            return len(ins.operands) != 2
         case _:
             return ins.op.name == "dot"
 

@@ -322,7 +322,12 @@ class Memory:
         return tile_uses(ins, self._tile, self.device)
 
     def _tiles(self, fused: Fused) -> list[tuple[int, ...]]:
-        """Return the tile sizes of each output of a block-level fusion; empty if unknown."""
+        """Return the tile sizes of each output of a block-level fusion.
+
+        The result is empty if they are unknown, or if only verdicts are requested.
+        """
+        if self._verdicts_only:
+            return []
         if self._tile is not None:
             return [self._tile] * max(len(fused.outputs(self.analysis)), 1)
         chosen = None if fused.instruction is None else chosen_tiles(fused.instruction)
@@ -348,7 +353,7 @@ class Memory:
             type: Type of the array.
             uses: Results by XLA's symbolic tiles, which are preferred; `None` without them.
         """
-        if not is_array(type) or type.rank == 0 or self._verdicts_only:
+        if not is_array(type) or type.rank == 0:
             return None
         if uses is not None and place in uses.operands:
             return uses.operands[place]

@@ -358,6 +358,19 @@ def test_errors_of_lazy_bodies_are_the_same(name: str) -> None:
     assert str(error.value) == f"m.hlo:{expected}"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
+@pytest.mark.parametrize("before", ["", "  b = f32[2] negate(a)\n"])
+def test_errors_of_metadata_show_the_place_when_it_is_read(before: str, end: str) -> None:
+    line = '  ROOT c = f32[2] abs(a), metadata={op_name="x}'
+    root = parse_hlo(f"{HEAD}{before}{line}{end}}}\n").entry.root
+    for _ in range(2):
+        with pytest.raises(ParseError) as caught:
+            _ = root.extras
+        column = line.index('"') + 1
+        place = f"{4 + bool(before)}:{column}"
+        assert f":{place}: error: string is not closed\n{line}" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -64,14 +64,45 @@ def test_a_size_is_told_by_starts_limits_and_strides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slice", "result", "expected"),
-    [("[0:4], [0:2]", "<=4,2", True), ("[1:4], [0:3]", "<=3,3", False)],
+    ("slice", "result", "is_whole"),
+    [
+        ("[0:4], [0:2]", "<=4,2", True),
+        ("[0:4], [1:3]", "<=4,2", True),
+        ("[1:4], [0:3]", "<=3,3", False),
+        ("[0:3], [0:3]", "<=3,3", False),
+        ("[0:4:2], [0:3]", "<=2,3", False),
+    ],
 )
 def test_a_slice_of_a_whole_dimension_hands_its_size_on(
-    slice: str, result: str, expected: bool
+    slice: str, result: str, is_whole: bool
 ) -> None:
     ins = root(f"p = f32[<=4,3] parameter(0) ROOT r = f32[{result}] slice(p), slice={{{slice}}}")
-    assert keeps_indices(ins) is expected
+    check_hands_size_on(ins, is_whole)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "result", "is_whole"), [("4,2", "<=4,2", True), ("3,3", "<=3,3", False)]
+)
+def test_a_dynamic_slice_of_a_whole_dimension_hands_its_size_on(
+    sizes: str, result: str, is_whole: bool
+) -> None:
+    given = "p = f32[<=4,3] parameter(0) i = s32[] parameter(1)"
+    slice = f"dynamic-slice(p, i, i), dynamic_slice_sizes={{{sizes}}}"
+    check_hands_size_on(root(f"{given} ROOT r = f32[{result}] {slice}"), is_whole)
+
+
+def test_a_slice_of_a_dimension_without_bound_does_not_hand_its_size_on() -> None:
+    ins = first("""(%p: tensor<?x3xf32>) -> tensor<4x3xf32> {
+      %0 = stablehlo.slice %p [0:4, 0:3] : (tensor<?x3xf32>) -> tensor<4x3xf32>
+      return %0 : tensor<4x3xf32> }""")
+    check_hands_size_on(ins, False)
+
+
+def check_hands_size_on(ins: Instruction, is_whole: bool) -> None:
+    """Is size 0 of the operand that of the result, and are indices those of the operand?"""
+    assert keeps_indices(ins) is is_whole
+    (read,) = size_reads(ins, 0, 0) or ()
+    assert (read.operand, read.dimension, bool(read.reason)) == (0, 0, not is_whole)
 
 
 def test_a_padded_array_and_its_sizes_depend_on_the_unknown_ones() -> None:

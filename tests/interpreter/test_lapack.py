@@ -246,16 +246,24 @@ def test_tridiagonal_systems(size: int) -> None:
     assert not info.any()
 
 
-def test_a_singular_tridiagonal_system_has_no_solution() -> None:
-    zeros = np.zeros((1, 2))
-    *_, x, info = call(
+def test_a_singular_tridiagonal_system_has_no_solution_and_the_others_of_its_batch_have() -> None:
+    """`info` is LAPACK's number of the first pivot that is 0, counted from 1."""
+    diagonal = np.array([[2.0, 4, 8], [0, 0, 1], [2, 0, 1], [1, 1, 0], [1, 1, 1]])
+    zeros, b = np.zeros((5, 3)), np.ones((5, 3, 1))
+    below = zeros.copy()
+    below[4, 2] = 1  # the last two rows of the last matrix are equal
+    above = zeros.copy()
+    above[4, 1] = 1
+    type_ = "f64[5,3]"
+    *same, x, info = call(
         "lapack_dgtsv_ffi",
-        "(f64[1,2], f64[1,2], f64[1,2], f64[1,2,1], s32[1])",
-        *[zeros] * 3,
-        np.ones((1, 2, 1)),
+        f"({type_}, {type_}, {type_}, f64[5,3,1], s32[5])",
+        *[below, diagonal, above, b],
     )
-    assert np.isnan(x).all()
-    assert info.any()
+    assert [part.tolist() for part in same] == [p.tolist() for p in (below, diagonal, above)]
+    assert x[0, :, 0].tolist() == [0.5, 0.25, 0.125]
+    assert np.isnan(x[1:]).all()
+    assert info.tolist() == [0, 1, 2, 3, 3]
 
 
 def reflected(x: Any, scales: Any, first: int = 1) -> Any:

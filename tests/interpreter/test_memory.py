@@ -62,9 +62,15 @@ def test_the_taps_of_a_window_are_not_made_before_they_are_needed() -> None:
 
 def test_a_claim_ends_with_its_limit() -> None:
     raises = pytest.raises(EvaluationError, match="an array needs 11 bytes, at most 10")
-    with limited(100), limited(10), raises:
-        claim(11, "an array")
-    claim(11, "an array")
+    with limited(100):
+        with limited(10):
+            claim(10, "an array")
+            with raises:
+                claim(11, "an array")
+        claim(100, "an array")
+        with pytest.raises(EvaluationError, match="an array needs 101 bytes, at most 100"):
+            claim(101, "an array")
+    claim(101, "an array")
 
 
 @pytest.mark.parametrize("shape", [(1 << 40, 0), (1 << 40, 1, 0, 4)])

@@ -181,26 +181,39 @@ def test_threads_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended[0].wait(10)
 
 
-def test_many_that_wait_are_counted() -> None:
-    text = """HloModule m
-    add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] add(a, b) }
-    ENTRY e { p = s32[] parameter(0)
-      ROOT r = s32[] all-reduce(p), to_apply=add, replica_groups={{GROUP}} }"""
-    twenty = ",".join(map(str, range(20)))
-    text = text.replace("{GROUP}", f"{{{twenty}}}")
-    waits = """i = u32[] replica-id()
+@pytest.mark.parametrize(
+    ("processes", "others", "more"),
+    [
+        (3, "", ""),
+        (9, "", ""),
+        (10, "1 others wait; ", " and 1 more"),
+        (20, "11 others wait; ", " and 11 more"),
+    ],
+)
+def test_eight_of_those_that_wait_are_named_and_the_rest_counted(
+    processes: int, others: str, more: str
+) -> None:
+    """Process (0, 0) calls no reduction and ends."""
+    text = f"""HloModule m
+    add {{ a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] add(a, b) }}
+    same {{ ROOT p = s32[] parameter(0) }}
+    reduce {{ p = s32[] parameter(0) ROOT r = s32[] all-reduce(p), to_apply=add,
+      replica_groups={{{{{",".join(map(str, range(processes)))}}}}} }}
+    ENTRY e {{ p = s32[] parameter(0)
+      i = u32[] replica-id()
       z = u32[] constant(0)
       c = pred[] compare(i, z), direction=EQ
-      ROOT r = s32[] conditional(c, p, p), true_computation=same, false_computation=reduce }"""
-    head, tail = text.split("ROOT r = s32[] all-reduce")
-    text = head.replace("ENTRY e", f"reduce {{ p = s32[] parameter(0) ROOT r = s32[] all-reduce"
-        f"{tail}\nsame {{ ROOT p = s32[] parameter(0) }}\nENTRY e") + waits  # fmt: skip
+      ROOT r = s32[] conditional(c, p, p), true_computation=same, false_computation=reduce }}"""
     with pytest.raises(EvaluationError) as caught:
-        grid(text, [[1]] * 20, 20)
-    message = caught.value.message
-    assert "(1, 0) waits at `all_reduce`" in message
-    assert "; 11 others wait; (0, 0) has ended" in message
-    assert "(8, 0) and 11 more" in message
+        grid(text, [[1]] * processes, processes)
+    told = []
+    for k in range(1, processes)[:8]:
+        members = ", ".join([f"({m}, 0)" for m in range(processes) if m != k][:8])
+        told.append(f"process ({k}, 0) waits at `all_reduce` (line 4) for {members}{more}")
+    message = f"no process can go on: {'; '.join(told)}; {others}(0, 0) has ended"
+    assert caught.value.message == message
+    assert caught.value.span is not None
+    assert caught.value.span.line == 4
 
 
 def test_results_are_of_the_declared_types() -> None:

@@ -209,6 +209,23 @@ def test_block_level_fusions_are_told_by_tiles_and_claim_nothing_of_lanes() -> N
     assert (narrow.utilisation, given.utilisation) == (0.25, 0.5)
 
 
+@pytest.mark.parametrize("tile", [None, (1, 16)])
+def test_tiles_are_left_out_if_only_verdicts_are_asked_for(tile: tuple[int, ...] | None) -> None:
+    root = hloscope.read(TRITON.replace("SIZE", "64")).root.ir
+    for verdicts_only in (False, True):
+        memory = Memory(Analysis(), device_of("h100"), tile=tile, verdicts_only=verdicts_only)
+        arrays = memory.of_instruction(root).arrays
+        assert len(arrays) == 2
+        assert [array.tile is None for array in arrays] == [verdicts_only] * 2
+
+
+def test_kernels_of_threads_have_no_tiles() -> None:
+    text = "ENTRY e { p = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(p) }"
+    answer = asked(text, tile=(2, 8))
+    assert answer.kernel.launch is not None
+    assert [array.tile for array in answer.arrays] == [None, None]
+
+
 def test_a_tile_that_the_program_states_holds_for_outputs_whose_inputs_have_no_tiles() -> None:
     """No tile of the operand leads through both reshapes."""
     twice = "q = bf16[1600,128] reshape(p) ROOT n = bf16[128,1600] reshape(q)"

@@ -284,3 +284,78 @@ def test_zero_sized_kernels_touch_nothing() -> None:
     ):
         found, _, _ = kernel(text)
         assert found.launch is not None
+
+
+def program(body: str) -> str:
+    """A program with a computation `add`, a comparison `less`, and a computation of two sums."""
+    pairs = "a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2)"
+    pairs += " d = f32[] parameter(3) e = f32[] add(a, c) f = f32[] add(b, d)"
+    less = "a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b)"
+    return (
+        f"{ADD.replace('{T}', 'f32')} less {{ {less}, direction=LT }}"
+        f" both {{ {pairs} ROOT t = (f32[], f32[]) tuple(e, f) }} ENTRY e {{ {body} }}"
+    )
+
+
+def joined(count: int) -> str:
+    """A concatenation of so many arrays."""
+    given = " ".join(f"p{k} = f32[8] parameter({k})" for k in range(count))
+    names = ", ".join(f"p{k}" for k in range(count))
+    return f"{given} ROOT r = f32[{8 * count}] concatenate({names}), dimensions={{0}}"
+
+
+IMAGE = "p = f32[64,64] parameter(0) z = f32[] constant(0)"
+PREVENTS: Final = {
+    "p = f32[8] parameter(0) ROOT r = f32[8] negate(p)": False,
+    f"{IMAGE} ROOT r = f32[63,61] reduce-window(p, z), window={{size=2x4}}, to_apply=add": False,
+    f"{IMAGE} ROOT r = f32[62,62] reduce-window(p, z), window={{size=3x3}}, to_apply=add": True,
+    "p = f32[8] parameter(0) ROOT r = f32[8] sort(p), dimensions={0}, to_apply=less": True,
+    "p = f32[8,8] parameter(0) ROOT r = f32[8,8] dot(p, p), lhs_contracting_dims={1},"
+    " rhs_contracting_dims={0}": True,
+    joined(10): False,
+    joined(11): True,
+    f"{IMAGE} ROOT r = f32[64] reduce(p, z), dimensions={{1}}, to_apply=add": False,
+    f"{IMAGE} ROOT r = (f32[64], f32[64]) reduce(p, p, z, z), dimensions={{1}},"
+    " to_apply=both": True,
+}
+
+
+def test_instructions_of_many_registers_prevent_vectors() -> None:
+    for body, is_prevented in PREVENTS.items():
+        choice = kernel(program(body))[2]
+        assert choice.prevents_vectors is is_prevented, body
+        assert choice.unroll(1 << 20) == (1 if is_prevented else 4), body
+
+
+@pytest.mark.parametrize(
+    ("device", "source", "target", "elements", "unroll"),
+    [
+        ("h100", "f32", "f32", 1 << 20, 4),
+        ("h100", "f32", "f32", 270_336, 4),  # as many elements as threads
+        ("h100", "f32", "f32", 270_335, 1),
+        ("h100", "f32", "f32", 270_338, 2),
+        ("h100", "s8", "s8", 1 << 20, 4),
+        ("b200", "f32", "f32", 1 << 20, 8),
+        ("b200", "f32", "f64", 1 << 20, 4),
+        ("b200", "f32", "f32", 1000, 1),
+    ],
+)
+def test_a_thread_computes_several_elements_of_a_large_array(
+    device: str, source: str, target: str, elements: int, unroll: int
+) -> None:
+    check_unroll(device, source, target, elements, unroll)
+
+
+@pytest.mark.parametrize(
+    ("type", "elements", "unroll"),
+    [("s2", 1000, 4), ("s4", 1000, 2), ("s8", 1000, 1), ("s4", 1 << 20, 4), ("s4", 270_337, 2)],
+)
+def test_a_thread_stores_whole_bytes(type: str, elements: int, unroll: int) -> None:
+    check_unroll("h100", type, type, elements, unroll)
+
+
+def check_unroll(device: str, source: str, target: str, elements: int, unroll: int) -> None:
+    text = f"ENTRY e {{ p = {source}[{elements}] parameter(0)"
+    op = "convert" if source != target else "negate"
+    choice = kernel(f"{text} ROOT r = {target}[{elements}] {op}(p) }}", device)[2]
+    assert choice.unroll(elements) == unroll

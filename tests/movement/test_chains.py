@@ -257,6 +257,26 @@ ENTRY e {{
     assert told["z"] == "no-op"
 
 
+@pytest.mark.parametrize("order", ["s, b", "b, s"])
+@pytest.mark.parametrize(("size", "kind"), [(64, Kind.MOVEMENT), (1 << 64, Kind.UNDECIDED)])
+def test_a_chain_is_undecided_if_the_movement_from_one_source_is(
+    order: str, size: int, kind: Kind
+) -> None:
+    """Addresses in the larger source exceed 64 bits; the other source is moved."""
+    program = hloscope.read(f"""ENTRY e {{
+      a = f32[{size}] parameter(0)
+      b = f32[8] parameter(1)
+      s = f32[8] slice(a), slice={{[41:49]}}
+      ROOT c = f32[16] concatenate({order}), dimensions={{0}}
+    }}""")
+    chain = main_chain(program)
+    assert chain is not None
+    kinds = {leaf.value.name: j.kind for leaf, j in zip(chain.main, chain.judgements, strict=True)}
+    assert kinds == {"a": kind, "b": Kind.MOVEMENT}
+    assert chain.kind is kind
+    assert (chain.blocking is None) == (kind is Kind.UNDECIDED)
+
+
 @pytest.mark.parametrize(
     ("source", "moves"),
     [

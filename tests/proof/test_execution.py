@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -13,8 +14,10 @@ import hloscope
 from benchmarks.execution import LARGEST, Tally
 from hloscope.api import Indexing
 from hloscope.indexing import Access, IndexingMap
+from hloscope.interpreter import EvaluationError, World, evaluate
 from hloscope.ir.types import TensorType
-from hloscope.proof import Check, Execution, Outcome, write_evidence
+from hloscope.proof import Check, Execution, Outcome, running, write_evidence
+from hloscope.proof.allowance import Deadline
 from hloscope.proof.instance import MOST, instance_of
 
 SHRINKING = {
@@ -286,3 +289,37 @@ def executed(files: Sequence[Path]) -> float:
     assert tally.refuted == []
     done = [count for kind, count in tally.kinds.items() if kind.startswith("executed")]
     return sum(done) / tally.kinds.total()
+
+
+COUNTING = """c { p = (s32[]) parameter(0) i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(5) ROOT r = pred[] compare(i, n), direction=LT }
+b { p = (s32[]) parameter(0) i = s32[] get-tuple-element(p), index=0 o = s32[] constant(1)
+  j = s32[] add(i, o) ROOT t = (s32[]) tuple(j) }
+ENTRY e { z = s32[] constant(0) t = (s32[]) tuple(z)
+  ROOT r = (s32[]) while(t), condition=c, body=b }"""
+PRODUCT = """ENTRY e { p = f32[2,2] parameter(0) q = f32[2,2] parameter(1)
+  ROOT r = f32[2,2] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"""
+
+
+@pytest.mark.parametrize("is_enough", [True, False])
+@pytest.mark.parametrize("limit", ["MAX_STEPS", "MAX_FLOPS"])
+def test_each_run_may_take_all_steps_and_operations_that_are_allowed(
+    limit: str, is_enough: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_loop = limit == "MAX_STEPS"
+    program = hloscope.read(COUNTING if is_loop else PRODUCT)
+    whole = World(max_flops=100)
+    evaluate(program.module, [] if is_loop else [np.ones((2, 2), "f4")] * 2, whole)
+    needed = whole.steps if is_loop else whole.flops
+    assert needed > 10
+    monkeypatch.setattr(running, limit, needed if is_enough else needed - 1)
+    runner = running.Runner(instance_of(program.root.ir, program.module.entry), Deadline())
+    if not is_enough:
+        with pytest.raises(EvaluationError, match=r"stopped after|operations on elements, at most"):
+            runner.base("ordinary", np.random.default_rng(1))
+        return
+    base = runner.base("ordinary", np.random.default_rng(1))
+    for _ in range(3):  # each run counts anew
+        outputs = runner.outputs(base.values)
+        assert [a.tolist() for a in outputs] == [a.tolist() for a in base.outputs]
+    assert runner.count == 5  # the first run is repeated

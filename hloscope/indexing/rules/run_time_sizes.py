@@ -371,10 +371,7 @@ def _rank(type: Type) -> int:
 
 def _bound(type: Type, k: int) -> int | None:
     """Return the size of dimension `k`, or else the bound of the size; `None` without both."""
-    if not isinstance(type, TensorType):
-        return None
-    size = type.sizes[k]
-    return type.bounds[k] if size is None and type.bounds else size
+    return type.most[k] if isinstance(type, TensorType) else None
 
 
 def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:

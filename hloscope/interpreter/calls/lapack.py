@@ -293,8 +293,21 @@ def _gtsv(op: CustomCall, at: Site) -> Kernel:
     """Return the kernel of a tridiagonal system; the three diagonals are returned unchanged.
 
     The first element below the diagonal and the last one above it are not used, if they are
-    present.
+    present. A singular system has NaN for its solution, and `info` is the first column without a
+    nonzero pivot, counted from 1.
     """
+
+    def factor(joined: Array) -> Factors:
+        size = joined.shape[-2]
+        return (np.linalg.solve(joined[..., :size], joined[..., size:]),)
+
+    def failed(joined: Array) -> Factors:
+        size = joined.shape[-2]
+        # Numpy may round differently and find a pivot of zero where `lu` finds none.
+        info = int(lu(joined[..., :size])[-1]) or size
+        return np.full_like(joined[..., size:], np.nan), np.array(info, _INT)
+
+    solved = each_matrix(factor, failed)
 
     def kernel(below: Any, diagonal: Any, above: Any, b: Any) -> Value:
         size = diagonal.shape[-1]
@@ -303,12 +316,8 @@ def _gtsv(op: CustomCall, at: Site) -> Kernel:
         a[..., index, index] = diagonal
         a[..., index[1:], index[:-1]] = below[..., below.shape[-1] - size + 1 :]
         a[..., index[:-1], index[1:]] = above[..., : size - 1]
-        info = np.zeros(b.shape[:-2], _INT)
-        try:
-            x = np.linalg.solve(a, b)
-        except np.linalg.LinAlgError:
-            x, info = np.full_like(b, np.nan), info + _INT(size)
-        return below, diagonal, above, x, info
+        solution: Any = solved(np.concatenate([a, b], -1))  # with `info`
+        return below, diagonal, above, *solution
 
     return kernel
 

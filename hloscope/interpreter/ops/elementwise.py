@@ -385,7 +385,7 @@ def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
         if dims is not None and len(operands) == 2:
             operands = _broadcast_smaller(op, *operands)
         shape = np.broadcast_shapes(*[x.shape for x in operands])
-        return function(*[np.broadcast_to(x, shape) if x.shape != shape else x for x in operands])
+        return function(*[np.broadcast_to(x, shape) for x in operands])
 
     return kernel
 

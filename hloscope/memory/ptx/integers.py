@@ -49,6 +49,8 @@ class Row(Struct, frozen=True):
 
 
 INTEGERS: Final = "u16 u32 u64 s16 s32 s64"
+UNSATURATED: Final = "u16 u32 u64 s16 s64"
+"""Integer types of which `add` and `sub` have no saturated form: all but s32."""
 BITS: Final = "b16 b32 b64"
 FLOATS: Final = "f16 f16x2 bf16 bf16x2 f32 f64"
 ROUNDING: Final = frozenset({"rn", "rz", "rm", "rp"})
@@ -128,22 +130,33 @@ def high_product(a: Array, b: Array) -> Array:
     return result
 
 
-@row("add", 2, INTEGERS, "sat")
+@row("add", 2, UNSATURATED)
 def _add(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _saturating(operator.add, type_) if "sat" in modifiers else operator.add
+    return operator.add
 
 
-@row("sub", 2, INTEGERS, "sat")
+@row("add", 2, "s32", "sat")
+def _add_s32(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _saturating(operator.add) if "sat" in modifiers else operator.add
+
+
+@row("sub", 2, UNSATURATED)
 def _sub(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _saturating(operator.sub, type_) if "sat" in modifiers else operator.sub
+    return operator.sub
 
 
-def _saturating(op: Callable[[Array, Array], Array], type_: PtxType) -> Compute:
-    limits = np.iinfo(type_.dtype)
+@row("sub", 2, "s32", "sat")
+def _sub_s32(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _saturating(operator.sub) if "sat" in modifiers else operator.sub
+
+
+def _saturating(op: Callable[[Array, Array], Array]) -> Compute:
+    """Return the function that clamps the exact results for s32 sources to the limits of s32."""
+    limits = np.iinfo(np.int32)
 
     def compute(a: Array, b: Array) -> Array:
         exact = op(a.astype(np.int64), b.astype(np.int64))
-        return np.clip(exact, limits.min, limits.max).astype(type_.dtype)
+        return np.clip(exact, limits.min, limits.max).astype(np.int32)
 
     return compute
 
@@ -180,10 +193,8 @@ def _div(modifiers: _Mods, type_: PtxType) -> Compute:
     """
 
     def compute(a: Array, b: Array) -> Array:
-        safe = np.where(b == 0, 1, b).astype(b.dtype)
-        floor = a // safe
-        toward_zero = floor + ((a % safe != 0) & ((a < 0) != (safe < 0))).astype(a.dtype)
-        return np.where(b == 0, ~np.zeros_like(a), toward_zero)
+        # Without its remainder, which has the sign of `a`, `a` is a multiple of `b`.
+        return np.where(b == 0, ~np.zeros_like(a), (a - np.fmod(a, b)) // b)
 
     return compute
 
@@ -193,7 +204,7 @@ def _rem(modifiers: _Mods, type_: PtxType) -> Compute:
     """Return the function that computes `rem`: the remainder has the sign of the dividend."""
 
     def compute(a: Array, b: Array) -> Array:
-        return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b).astype(b.dtype)))
+        return np.where(b == 0, a, np.fmod(a, b))
 
     return compute
 
@@ -250,21 +261,20 @@ def _cnot(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("shl", 2, BITS, source_types={1: "u32"})
 def _shl(modifiers: _Mods, type_: PtxType) -> Compute:
-    def compute(a: Array, b: Array) -> Array:
-        shifted = a << np.minimum(b, type_.bits - 1).astype(a.dtype)
-        return np.where(b >= type_.bits, np.zeros_like(a), shifted)
-
-    return compute
+    return lambda a, b: a << _amount(b, a)
 
 
 @row("shr", 2, f"{BITS} {INTEGERS}", source_types={1: "u32"})
 def _shr(modifiers: _Mods, type_: PtxType) -> Compute:
-    def compute(a: Array, b: Array) -> Array:
-        shifted = a >> np.minimum(b, type_.bits - 1).astype(a.dtype)
-        beyond = np.zeros_like(a) if not type_.is_signed else a >> np.array(type_.bits - 1, a.dtype)
-        return np.where(b >= type_.bits, beyond, shifted)
+    return lambda a, b: a >> _amount(b, a)
 
-    return compute
+
+def _amount(amount: Array, shifted: Array) -> Array:
+    """Return shift amounts in the type of the shifted integers, no larger than their bits.
+
+    A shift of all bits leaves zeros in numpy, or the signs if signed integers are shifted right.
+    """
+    return np.minimum(amount, np.iinfo(shifted.dtype).bits).astype(shifted.dtype)
 
 
 @row("shf", 3, "b32", "l r wrap clamp")
@@ -296,12 +306,11 @@ def _bfe(modifiers: _Mods, type_: PtxType) -> Compute:
     def compute(a: Array, b: Array, c: Array) -> Array:
         start, length = (b & 0xFF).astype(np.int64), (c & 0xFF).astype(np.int64)
         raw = a.astype(f"u{type_.bytes}")
-        moved = np.where(start >= bits, 0, raw >> np.minimum(start, bits - 1).astype(raw.dtype))
-        kept = np.clip(bits - start, 0, length)  # a field ends at the highest bit of `a`
-        low = np.where(kept >= bits, ~np.zeros_like(raw), _ones(kept, raw.dtype.itemsize))
-        field = moved.astype(raw.dtype) & low
+        # A field ends at the highest bit of `a`.
+        low = _ones(np.clip(bits - start, 0, length), raw)
+        field = raw >> _amount(start, raw) & low
         if type_.is_signed:
-            at = np.clip(np.minimum(start + length - 1, bits - 1), 0, bits - 1).astype(raw.dtype)
+            at = np.clip(start + length - 1, 0, bits - 1).astype(raw.dtype)
             sign = (raw >> at & 1).astype(bool) & (length > 0)
             field = np.where(sign, field | ~low, field)
         return field.astype(type_.dtype)
@@ -309,12 +318,10 @@ def _bfe(modifiers: _Mods, type_: PtxType) -> Compute:
     return compute
 
 
-def _ones(count: Array, size: int) -> Array:
-    """Return integers of `size` bytes with the `count` low bits set, but never all bits."""
-    kind = f"u{size}"
-    bits = np.minimum(count, 8 * size - 1).astype(kind)
-    one = np.ones_like(bits)
-    found: Array = (one << bits) - one
+def _ones(count: Array, like: Array) -> Array:
+    """Return integers of the type of `like` with the `count` low bits set, or all if fewer."""
+    one = np.ones_like(like)
+    found: Array = (one << _amount(count, like)) - one
     return found
 
 
@@ -324,13 +331,10 @@ def _bfi(modifiers: _Mods, type_: PtxType) -> Compute:
 
     It inserts the `d` low bits of `a` into `b` from bit `c` on.
     """
-    bits = type_.bits
 
     def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
-        start, length = (c & 0xFF).astype(np.int64), (d & 0xFF).astype(np.int64)
-        low = np.where(length >= bits, ~np.zeros_like(a), _ones(length, a.dtype.itemsize))
-        shift = np.minimum(start, bits - 1).astype(a.dtype)
-        mask = np.where(start >= bits, np.zeros_like(a), low << shift)
+        shift = _amount(c & 0xFF, a)
+        mask = _ones(d & 0xFF, a) << shift
         found: Array = (b & ~mask) | (a << shift & mask)
         return found
 
@@ -375,9 +379,9 @@ def _popc(modifiers: _Mods, type_: PtxType) -> Compute:
 @row("brev", 1, "b32 b64")
 def _brev(modifiers: _Mods, type_: PtxType) -> Compute:
     def compute(a: Array) -> Array:
-        rows = np.ascontiguousarray(a).view(np.uint8).reshape(-1, type_.bytes)
+        rows = np.ascontiguousarray(a).view(np.uint8).reshape(len(a), type_.bytes)
         bits = np.unpackbits(rows, axis=1, bitorder="little")[:, ::-1]
-        return np.packbits(bits, axis=1, bitorder="little").reshape(-1).view(a.dtype)
+        return np.packbits(bits, axis=1, bitorder="little").view(a.dtype).reshape(a.shape)
 
     return compute
 
@@ -449,8 +453,8 @@ def _chosen(a: Array, b: Array, c: Array) -> Array:
 
 def with_carry(ins: Instruction, operands: Operands) -> Callable[[Batch, Lanes], None]:
     """Return the function of an instruction that reads or writes the carry flag."""
-    *modifiers, name = ins.modifiers
-    type_ = TYPES.get(name)
+    modifiers = ins.modifiers[:-1]
+    type_ = TYPES.get("".join(ins.modifiers[-1:]))
     base, takes = ins.opcode.removesuffix("c"), ins.opcode.endswith("c")
     count = 4 if base == "mad" else 3
     if type_ is None or type_.bits not in (32, 64) or type_.is_float or base not in _OPERATIONS:

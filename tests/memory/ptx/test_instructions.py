@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from hloscope.errors import ParseError
 from hloscope.memory.ptx.floats import COMPARISONS
 from hloscope.memory.ptx.integers import TABLE
 from hloscope.support.arrays import Array
@@ -66,18 +67,45 @@ TWO: dict[str, tuple[tuple[str, ...], Callable[[int, int], int]]] = {
     "or": (BITS, lambda a, b: a | b),
     "xor": (BITS, lambda a, b: a ^ b),
 }
-CASES = [(name, type_) for name, (types, _) in TWO.items() for type_ in types]
 
 
-@pytest.mark.parametrize(("name", "type_"), CASES)
-def test_integers_of_two_sources(name: str, type_: str) -> None:
-    dtype = INTS[type_]
-    a, b = integers(dtype), integers(dtype)
-    found = compute(f"{name}.{type_}", [a, b], dtype)
-    of = TWO[name][1]
-    assert found.tolist() == [
-        wrapped(of(x, y), dtype) for x, y in zip(a.tolist(), b.tolist(), strict=True)
-    ]
+def check_two(name: str) -> None:
+    types, of = TWO[name]
+    for type_ in types:
+        dtype = INTS[type_]
+        a, b = integers(dtype), integers(dtype)
+        pairs = zip(a.tolist(), b.tolist(), strict=True)
+        found = compute(f"{name}.{type_}", [a, b], dtype)
+        assert found.tolist() == [wrapped(of(x, y), dtype) for x, y in pairs], type_
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul.lo", "div", "rem", "min", "max"])
+def test_arithmetic_of_two_integers(name: str) -> None:
+    check_two(name)
+
+
+@pytest.mark.parametrize("name", ["and", "or", "xor"])
+def test_bitwise_operations_of_two_integers(name: str) -> None:
+    check_two(name)
+
+
+@pytest.mark.parametrize(("name", "of"), [("add", operator.add), ("sub", operator.sub)])
+def test_saturated_sums_and_differences_end_at_the_limits_of_s32(
+    name: str, of: Callable[[int, int], int]
+) -> None:
+    a, b = integers(INTS["s32"]), integers(INTS["s32"])
+    exact = [of(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert min(exact) < -(2**31)
+    assert max(exact) > 2**31 - 1
+    found = compute(f"{name}.sat.s32", [a, b], INTS["s32"])
+    assert found.tolist() == [min(max(value, -(2**31)), 2**31 - 1) for value in exact]
+
+
+@pytest.mark.parametrize("type_", ["u16", "u32", "u64", "s16", "s64"])
+def test_sums_of_types_other_than_s32_are_not_saturated(type_: str) -> None:
+    for name in ("add", "sub"):
+        with pytest.raises(ParseError, match=r"unknown modifier `\.sat`"):
+            compute(f"{name}.sat.{type_}", [integers(INTS[type_])] * 2, INTS[type_])
 
 
 @pytest.mark.parametrize("type_", EVERY)
@@ -114,6 +142,42 @@ def test_carries_are_handed_on(type_: str) -> None:
             assert int(found[i]) == bits_of(x + of * y >> bits, bits), (low, i)
 
 
+@pytest.mark.parametrize("type_", ["u32", "s32", "u64", "s64"])
+def test_the_lower_half_of_a_product_hands_its_carry_to_the_upper_half(type_: str) -> None:
+    bits = int(type_[1:])
+    dtype, signed = np.dtype(f"u{bits // 8}"), INTS[type_]
+    a, b, c, d = (integers(dtype) for _ in range(4))
+    register = "%r" if bits == 32 else "%d"
+    text = f"mad.lo.cc.{type_} {register}7, {register}1, {register}2, {register}3;"
+    text = f"{text} madc.hi.{type_} {register}8, {register}1, {register}2, {register}4;"
+    found = compute_two(text, [a, b, c, d], dtype)
+    factors = zip(a.view(signed).tolist(), b.view(signed).tolist(), strict=True)
+    sums = [x * y + z for (x, y), z in zip(factors, c.tolist(), strict=True)]
+    assert found.tolist() == [
+        bits_of((value >> bits) + z, bits) for value, z in zip(sums, d.tolist(), strict=True)
+    ]
+
+
+NO_CARRY = "not an instruction with carry"
+WRONG_CARRY = {
+    "addc %r1, %r2, %r3;": NO_CARRY,
+    "add.cc %r1, %r2, %r3;": NO_CARRY,
+    "add.cc.u16 %h1, %h2, %h3;": NO_CARRY,
+    "add.cc.f32 %r1, %r2, %r3;": NO_CARRY,
+    "mul.cc.u32 %r1, %r2, %r3;": NO_CARRY,
+    "add.cc.sat.u32 %r1, %r2, %r3;": "expected 3 operands",
+    "add.cc.u32 %r1, %r2;": "expected 3 operands",
+    "mad.lo.cc.u32 %r1, %r2, %r3;": "expected 4 operands",
+    "madc.lo.cc.u32 %r1, %r2, %r3, %r4, %r5;": "expected 4 operands",
+}
+
+
+def test_wrong_instructions_with_carry_are_refused() -> None:
+    for line, message in WRONG_CARRY.items():
+        with pytest.raises(ParseError, match=message):
+            run_body(f"  {line}\n  ret;", np.zeros(2, np.int32))
+
+
 def compute_two(text: str, sources: list[Array], result: np.dtype[Any]) -> Array:
     """Values of register 8 after instructions on registers 1, 2 … of the type of the sources."""
     bits = 8 * result.itemsize
@@ -144,42 +208,53 @@ def field_of(a: int, start: int, length: int, bits: int, signed: bool) -> int:
 def test_bit_fields(type_: str) -> None:
     dtype = INTS[type_]
     bits = 8 * dtype.itemsize
-    a, b = integers(dtype), integers(dtype)
-    start = RANDOM.integers(0, bits + 8, COUNT).astype(np.uint32)
-    length = RANDOM.integers(0, bits + 8, COUNT).astype(np.uint32)
+    # Fields that begin or end at the limits of the type; bits above the lowest eight are ignored.
+    starts = [0, 1, 5, bits - 1, bits, bits + 1, 255, 256]
+    lengths = [0, 1, 5, bits - 1, bits, bits + 1, 255, 256]
+    start, length = (g.reshape(-1).astype(np.uint32) for g in np.meshgrid(starts, lengths))
+    start, length = np.repeat(start, 4), np.repeat(length, 4)
+    a, b = integers(dtype, len(start)), integers(dtype, len(start))
+    fields = [(int(s) & 0xFF, int(n) & 0xFF) for s, n in zip(start, length, strict=True)]
     found = compute(f"bfe.{type_}", [a, start, length], dtype)
-    for i in range(COUNT):
-        right = field_of(int(a[i]), int(start[i]), int(length[i]), bits, dtype.kind == "i")
-        assert bits_of(int(found[i]), bits) == right, (a[i], start[i], length[i])
+    for i, (at, count) in enumerate(fields):
+        right = field_of(int(a[i]), at, count, bits, dtype.kind == "i")
+        assert bits_of(int(found[i]), bits) == right, (a[i], at, count)
     if dtype.kind == "u":
         found = compute(f"bfi.b{bits}", [a, b, start, length], dtype)
-        for i in range(COUNT):
-            mask = bits_of(((1 << int(length[i])) - 1) << int(start[i]), bits)
-            right = int(b[i]) & ~mask | int(a[i]) << int(start[i]) & mask
+        for i, (at, count) in enumerate(fields):
+            mask = bits_of(((1 << count) - 1) << at, bits)
+            right = int(b[i]) & ~mask | int(a[i]) << at & mask
             assert int(found[i]) == right
 
 
-@pytest.mark.parametrize("type_", ["b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64"])
-def test_shifts_beyond_the_width_are_clamped(type_: str) -> None:
-    dtype = INTS[type_]
-    bits = 8 * dtype.itemsize
-    a = integers(dtype)
-    amount = RANDOM.integers(0, 2 * bits, COUNT).astype(np.uint32)
-    pairs = list(zip(a.tolist(), amount.tolist(), strict=True))
-    assert compute(f"shr.{type_}", [a, amount], dtype).tolist() == [x >> n for x, n in pairs]
-    if type_[0] == "b":
-        found = compute(f"shl.{type_}", [a, amount], dtype)
-        assert found.tolist() == [bits_of(x << n, bits) for x, n in pairs]
+@pytest.mark.parametrize("kind", ["b", "u", "s"])
+def test_shifts_beyond_the_width_are_clamped(kind: str) -> None:
+    for bits in (16, 32, 64):
+        type_ = f"{kind}{bits}"
+        dtype = INTS[type_]
+        a = integers(dtype)
+        amount = RANDOM.integers(0, 2 * bits, COUNT).astype(np.uint32)
+        amount[::8], amount[1::8], amount[2::8], amount[3::8] = bits - 1, bits, 65536, 2**32 - 1
+        pairs = list(zip(a.tolist(), np.minimum(amount, 2 * bits).tolist(), strict=True))
+        assert compute(f"shr.{type_}", [a, amount], dtype).tolist() == [x >> n for x, n in pairs]
+        if kind == "b":
+            found = compute(f"shl.{type_}", [a, amount], dtype)
+            assert found.tolist() == [bits_of(x << n, bits) for x, n in pairs]
 
 
 def test_funnel_shifts_counts_permutations_and_tables() -> None:
     u32 = INTS["u32"]
     a, b, c = integers(u32), integers(u32), integers(u32)
     rows = list(zip(a.tolist(), b.tolist(), c.tolist(), strict=True))
-    found = compute("shf.l.wrap.b32", [a, b, c], u32)
-    assert found.tolist() == [bits_of((y << 32 | x) << (n & 31) >> 32, 32) for x, y, n in rows]
-    found = compute("shf.r.clamp.b32", [a, b, c], u32)
-    assert found.tolist() == [bits_of((y << 32 | x) >> min(n, 32), 32) for x, y, n in rows]
+    amounts: dict[str, Callable[[int], int]] = {
+        "wrap": lambda n: n & 31,
+        "clamp": lambda n: min(n, 32),
+    }
+    for mode, of in amounts.items():
+        found = compute(f"shf.l.{mode}.b32", [a, b, c], u32)
+        assert found.tolist() == [bits_of((y << 32 | x) << of(n) >> 32, 32) for x, y, n in rows]
+        found = compute(f"shf.r.{mode}.b32", [a, b, c], u32)
+        assert found.tolist() == [bits_of((y << 32 | x) >> of(n), 32) for x, y, n in rows]
     for bits in (32, 64):
         dtype = INTS[f"u{bits}"]
         x = integers(dtype)
@@ -189,8 +264,16 @@ def test_funnel_shifts_counts_permutations_and_tables() -> None:
             bits - len(t.lstrip("0")) for t in texts
         ]
         assert compute(f"brev.b{bits}", [x], dtype).tolist() == [int(t[::-1], 2) for t in texts]
-        found = compute(f"bfind.u{bits}", [x], u32)
-        assert found.tolist() == [bits_of(len(t.lstrip("0")) - 1, 32) for t in texts]
+        for kind in "us":
+            # A negative number is searched for its highest bit that differs from the sign.
+            own = x.view(INTS[f"{kind}{bits}"])
+            highest = [(~v if v < 0 else v).bit_length() - 1 for v in own.tolist()]
+            found = compute(f"bfind.{kind}{bits}", [own], u32)
+            assert found.tolist() == [bits_of(at, 32) for at in highest]
+            found = compute(f"bfind.shiftamt.{kind}{bits}", [own], u32)
+            assert found.tolist() == [
+                bits_of(-1 if at < 0 else bits - 1 - at, 32) for at in highest
+            ]
     found = compute("prmt.b32", [a, b, c], u32)
     for value, (x, y, n) in zip(found.tolist(), rows, strict=True):
         source = (y << 32 | x).to_bytes(8, "little")
