@@ -97,7 +97,7 @@ class IndexSet(Struct, Generic[M], frozen=True):
         return card_bounds(self.maps)
 
     def __contains__(self, point: Index) -> bool:
-        return _contains(self.maps, point)
+        return len(point) == self.rank and _contains(self.maps, point)
 
     def __iter__(self) -> Iterator[Point]:
         """Yield each element once, sorted.
@@ -195,8 +195,6 @@ def _contains(maps: Sequence[M], point: Index) -> bool:
     Raises:
         UnsupportedError: That depends on values read at run time.
     """
-    if any(len(m.results) != len(point) for m in maps):
-        return False
     free = [m for m in maps if not m.runtime]
     if any(_has_result(m, point) for m in free):
         return True

@@ -7,7 +7,7 @@ import pytest
 from hloscope.mlir import print_mlir
 from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import find_pass
-from hloscope.passes.folding import SHAPE_FOLDS
+from hloscope.passes.folding import FOLDS, SHAPE_FOLDS
 from hloscope.passes.reading import Limits
 from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.passes.folded import applied, ops_after, text_after
@@ -107,6 +107,51 @@ def test_floats_may_be_left_alone() -> None:
     assert ops_after(SHAPE_FOLDS(optimize_float=False), floats) == ["add"]
     integers = binary("add", "1", "1", "tensor<i32>")
     assert ops_after(SHAPE_FOLDS(optimize_float=False), integers) == []
+
+
+SPLATS = {"i32": "7", "f32": "1.5", "complex<f32>": "(1.0, -0.0)"}
+MOVED = [
+    # op, sizes before and after, elements of which it folds a splat
+    ("broadcast_in_dim %a, dims = [0]", "2", "2x3", ("i32", "f32", "complex<f32>")),
+    ("reshape %a", "2x3", "6", ("i32", "f32", "complex<f32>")),
+    ("transpose %a, dims = [1, 0]", "2x3", "3x2", ("i32", "f32", "complex<f32>")),
+    ("slice %a [0:1]", "2", "1", ("i32", "f32")),
+    ("concatenate %a, %a, dim = 0", "2", "4", ("i32", "f32")),
+    ("reverse %a, dims = [0]", "2", "2", ()),
+]
+
+
+@pytest.mark.parametrize(("op", "before", "after", "folded"), MOVED, ids=[op for op, *_ in MOVED])
+@pytest.mark.parametrize("element", SPLATS)
+def test_a_splat_that_moves_is_folded_by_its_element_type(
+    op: str, before: str, after: str, folded: tuple[str, ...], element: str
+) -> None:
+    source, target = f"tensor<{before}x{element}>", f"tensor<{after}x{element}>"
+    operands = f"({source}, {source})" if op.startswith("concatenate") else f"({source})"
+    types = source if op.startswith("reverse") else f"{operands} -> {target}"
+    text = program(
+        f"%a = stablehlo.constant dense<{SPLATS[element]}> : {source};"
+        f"%r = stablehlo.{op} : {types}",
+        target,
+    )
+    name = op.partition(" ")[0]
+    for folds, elements in ((FOLDS(), folded), (FOLDS(optimize_float=False), {*folded} - {"f32"})):
+        assert ops_after(folds, text) == ([] if element in elements else [name])
+
+
+def test_different_complex_elements_are_only_reshaped() -> None:
+    for op, type_after, name in [
+        ("reshape %a", "4", []),
+        ("transpose %a, dims = [1, 0]", "2x2", ["transpose"]),
+        ("broadcast_in_dim %a, dims = [0, 1]", "2x2", ["broadcast_in_dim"]),
+    ]:
+        target = f"tensor<{type_after}xcomplex<f32>>"
+        body = (
+            "%a = stablehlo.constant dense<[[(1.0, 2.0), (3.0, 4.0)], [(5.0, 6.0), (7.0, 8.0)]]>"
+            f" : tensor<2x2xcomplex<f32>>;"
+            f"%r = stablehlo.{op} : (tensor<2x2xcomplex<f32>>) -> {target}"
+        )
+        assert ops_after(FOLDS(), program(body, target)) == name
 
 
 def test_the_limit_is_on_elements_of_some_ops() -> None:
