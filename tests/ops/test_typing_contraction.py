@@ -259,7 +259,7 @@ def test_a_scale_is_a_scalar_or_divides_its_array_into_blocks(
     if is_valid:
         assert print_type(op.infer(types)).startswith(("f8e4m3fn[4,5]", "f8e4m3fn[?,5]"))
     else:
-        with pytest.raises(VerifyError, match="does not divide .* into blocks"):
+        with pytest.raises(VerifyError, match=r"does not divide .* into blocks"):
             op.infer(types)
 
 
