@@ -140,6 +140,8 @@ READ_BACK = [
     "(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]",
     "(d0, d1) -> (d0 * 2 + d1 / 4, d1 mod 4), domain: d0 in [0, 9], d1 in [0, 7]",
     "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 4]",
+    "(d0, d1) -> (d0 * 2), domain: d0 in [0, 3], d1 in [0, 6]",
+    "() -> (7)",
 ]
 
 
