@@ -323,33 +323,31 @@ def test_a_permute_of_slices_in_place_has_no_figure() -> None:
     assert (found.members, found.ring, found.reason) == (2, None, "it sends slices of its operand")
 
 
-@pytest.mark.parametrize(
-    ("counts", "attributes", "members"),
-    [
-        (DeviceCounts(2, 4), "replica_groups={}", 2),
-        (DeviceCounts(2, 4), "replica_groups={}, channel_id=1", 8),
-        (DeviceCounts(2, 4), "replica_groups={{0},{1}}, channel_id=1", 4),
-        (DeviceCounts(4, 3), "replica_groups={{0},{1,2,3}}, channel_id=1", 9),
-        (DeviceCounts(2, 4), "replica_groups={}, channel_id=1, use_global_device_ids=true", 8),
-        (DeviceCounts(None, 4), "replica_groups={}", "no count of replicas"),
-        (DeviceCounts(None, 4), "replica_groups={}, channel_id=1", "no count of replicas"),
-        (DeviceCounts(2, None), "replica_groups={}, channel_id=1", "holds every partition"),
-        (DeviceCounts(2, None), "replica_groups={}, channel_id=1, use_global_device_ids=true",
-         "no count of devices"),
-        (DeviceCounts(None, 4), "replica_groups={}, channel_id=1, use_global_device_ids=true",
-         "no count of devices"),
-    ],
-)  # fmt: skip
-def test_members_without_written_groups_are_counted_by_the_header(
-    counts: DeviceCounts, attributes: str, members: int | str
-) -> None:
-    body = "  p = f32[1024] parameter(0)\n"
-    body += f"  ROOT r = f32[1024] all-reduce(p), {attributes}, to_apply=add"
-    found = link_bytes(module(body).entry.root, counts)
-    assert found is not None
-    assert found.channel == ("channel_id" in attributes)
-    if isinstance(members, int):
-        assert (found.members, found.reason) == (members, "")
-    else:
-        assert found.members is None
-        assert members in found.reason
+COUNTED = [
+    (DeviceCounts(2, 4), "replica_groups={}", 2),
+    (DeviceCounts(2, 4), "replica_groups={}, channel_id=1", 8),
+    (DeviceCounts(2, 4), "replica_groups={{0},{1}}, channel_id=1", 4),
+    (DeviceCounts(4, 3), "replica_groups={{0},{1,2,3}}, channel_id=1", 9),
+    (DeviceCounts(2, 4), "replica_groups={}, channel_id=1, use_global_device_ids=true", 8),
+    (DeviceCounts(None, 4), "replica_groups={}", "no count of replicas"),
+    (DeviceCounts(None, 4), "replica_groups={}, channel_id=1", "no count of replicas"),
+    (DeviceCounts(2, None), "replica_groups={}, channel_id=1", "holds every partition"),
+    (DeviceCounts(2, None), "replica_groups={}, channel_id=1, use_global_device_ids=true",
+     "no count of devices"),
+    (DeviceCounts(None, 4), "replica_groups={}, channel_id=1, use_global_device_ids=true",
+     "no count of devices"),
+]  # fmt: skip
+
+
+def test_members_without_written_groups_are_counted_by_the_header() -> None:
+    for counts, attributes, members in COUNTED:
+        body = "  p = f32[1024] parameter(0)\n"
+        body += f"  ROOT r = f32[1024] all-reduce(p), {attributes}, to_apply=add"
+        found = link_bytes(module(body).entry.root, counts)
+        assert found is not None
+        assert found.channel == ("channel_id" in attributes)
+        if isinstance(members, int):
+            assert (found.members, found.reason) == (members, ""), attributes
+        else:
+            assert found.members is None
+            assert members in found.reason

@@ -17,74 +17,73 @@ from hloscope.ir.arrays import (
     tiled_sizes,
 )
 
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (0.00012345678, "0.0001235"),
-        (999.94, "999.9"),
-        (999.96, "1000"),
-        (9999, "9999"),
-        (9999.4, "9999"),
-        (9999.5, "10,000"),
-        (10000, "10,000"),
-        (1234567.6, "1,234,568"),
-    ],
-)
-def test_figures_have_four_digits_or_all_before_the_point(value: float, text: str) -> None:
-    assert four_digits(value) == text
+FIGURES = [
+    (0, "0"),
+    (0.00012345678, "0.0001235"),
+    (999.94, "999.9"),
+    (999.96, "1000"),
+    (9999, "9999"),
+    (9999.4, "9999"),
+    (9999.5, "10,000"),
+    (10000, "10,000"),
+    (1234567.6, "1,234,568"),
+]
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 bytes"),
-        (1, "1 byte"),
-        (2, "2 bytes"),
-        (-1, "-1 byte"),
-        (1023, "1023 bytes"),
-        (1024, "1 KiB"),
-        (-1536, "-1.5 KiB"),
-        ((1 << 20) - 1, "1024 KiB"),
-        (1 << 20, "1 MiB"),
-        (1 << 30, "1 GiB"),
-        (1 << 40, "1 TiB"),
-        (1 << 50, "1 PiB"),
-        (1 << 60, "1 EiB"),
-        (20_000 << 60, "20,000 EiB"),
-    ],
-)
-def test_bytes_are_written_in_the_largest_unit_that_gives_one(count: int, text: str) -> None:
-    assert size_text(count) == text
+def test_figures_have_four_digits_or_all_before_the_point() -> None:
+    for value, text in FIGURES:
+        assert four_digits(value) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "data", "padded", "unpadded", "metadata"),
-    [
-        ("f32[3,5]", 60, 60, 60, 0),
-        ("f32[]", 4, 4, 4, 0),
-        ("pred[8]{0:E(32)}", 32, 32, 8, 0),
-        ("s4[9]{0:E(4)}", 5, 5, 5, 0),
-        ("s4[9]", 9, 9, 9, 0),
-        ("f32[3,5]{1,0:T(2,4)}", 60, 4 * 8 * 4, 60, 0),
-        ("f32[3,5]{0,1:T(2,4)}", 60, 6 * 4 * 4, 60, 0),
-        ("f32[0,5]{1,0:T(2,4)}", 0, 0, 0, 0),
-        ("f32[5]{0:L(4)}", 20, 32, 20, 0),
-        ("f32[8]{0:L(4)}", 32, 32, 32, 0),
-        ("f32[5]{0:T(4)L(12)}", 20, 48, 20, 0),
-        ("f32[<=3,5]", 60, 60, 60, 8),
-        ("(f32[3], (s8[2], token[]), pred[<=1])", 15, 15, 15, 4),
-        ("token[]", 0, 0, 0, 0),
-        ("()", 0, 0, 0, 0),
-        ("b(f32[3])", 12, 12, 12, 0),
-    ],
-)
-def test_bytes_of_types(text: str, data: int, padded: int, unpadded: int, metadata: int) -> None:
-    found = array_bytes(parse_type(text))
-    assert found == Bytes(data, padded, unpadded, metadata)
-    assert found.wasted == padded - unpadded
-    assert found.ratio == (padded / unpadded if unpadded else 1)
+SIZES = [
+    (0, "0 bytes"),
+    (1, "1 byte"),
+    (2, "2 bytes"),
+    (-1, "-1 byte"),
+    (1023, "1023 bytes"),
+    (1024, "1 KiB"),
+    (-1536, "-1.5 KiB"),
+    ((1 << 20) - 1, "1024 KiB"),
+    (1 << 20, "1 MiB"),
+    (1 << 30, "1 GiB"),
+    (1 << 40, "1 TiB"),
+    (1 << 50, "1 PiB"),
+    (1 << 60, "1 EiB"),
+    (20_000 << 60, "20,000 EiB"),
+]
+
+
+def test_bytes_are_written_in_the_largest_unit_that_gives_one() -> None:
+    for count, text in SIZES:
+        assert size_text(count) == text
+
+
+BYTES = [
+    ("f32[3,5]", 60, 60, 60, 0),
+    ("f32[]", 4, 4, 4, 0),
+    ("pred[8]{0:E(32)}", 32, 32, 8, 0),
+    ("s4[9]{0:E(4)}", 5, 5, 5, 0),
+    ("s4[9]", 9, 9, 9, 0),
+    ("f32[3,5]{1,0:T(2,4)}", 60, 4 * 8 * 4, 60, 0),
+    ("f32[3,5]{0,1:T(2,4)}", 60, 6 * 4 * 4, 60, 0),
+    ("f32[0,5]{1,0:T(2,4)}", 0, 0, 0, 0),
+    ("f32[5]{0:L(4)}", 20, 32, 20, 0),
+    ("f32[8]{0:L(4)}", 32, 32, 32, 0),
+    ("f32[5]{0:T(4)L(12)}", 20, 48, 20, 0),
+    ("f32[<=3,5]", 60, 60, 60, 8),
+    ("(f32[3], (s8[2], token[]), pred[<=1])", 15, 15, 15, 4),
+    ("token[]", 0, 0, 0, 0),
+    ("()", 0, 0, 0, 0),
+    ("b(f32[3])", 12, 12, 12, 0),
+]
+
+
+def test_bytes_of_types() -> None:
+    for text, data, padded, unpadded, metadata in BYTES:
+        found = array_bytes(parse_type(text))
+        assert found == Bytes(data, padded, unpadded, metadata)
+        assert found.wasted == padded - unpadded
+        assert found.ratio == (padded / unpadded if unpadded else 1)
 
 
 @pytest.mark.parametrize("text", ["f32[?,3]", "(f32[2], f32[?])"])
@@ -110,21 +109,19 @@ def test_elements_are_stored_in_whole_bytes_or_as_the_layout_says(text: str, bit
     assert storage_bits(type) == bits
 
 
-@pytest.mark.parametrize(
-    ("sizes", "tiles", "physical"),
-    [
-        ([3, 5], [], [3, 5]),
-        ([3, 5], [(2, 4)], [2, 2, 2, 4]),
-        ([4, 8], [(2, 4)], [2, 2, 2, 4]),
-        ([7, 3, 5], [(2, 4)], [7, 2, 2, 2, 4]),
-        ([5], [(2, 4)], [1, 2, 2, 4]),
-        ([3, 5], [(-1, 4)], [4, 4]),
-        ([3, 5], [(-1, -1)], [15]),
-        ([3, 5, 7], [(2, -1, 4)], [2, 9, 2, 4]),
-        ([20, 100], [(8, 128), (4,)], [3, 1, 8, 32, 4]),
-    ],
-)
-def test_each_tile_cuts_the_last_dimensions(
-    sizes: list[int], tiles: list[tuple[int, ...]], physical: list[int]
-) -> None:
-    assert tiled_sizes(sizes, tiles) == physical
+TILED = [
+    ([3, 5], [], [3, 5]),
+    ([3, 5], [(2, 4)], [2, 2, 2, 4]),
+    ([4, 8], [(2, 4)], [2, 2, 2, 4]),
+    ([7, 3, 5], [(2, 4)], [7, 2, 2, 2, 4]),
+    ([5], [(2, 4)], [1, 2, 2, 4]),
+    ([3, 5], [(-1, 4)], [4, 4]),
+    ([3, 5], [(-1, -1)], [15]),
+    ([3, 5, 7], [(2, -1, 4)], [2, 9, 2, 4]),
+    ([20, 100], [(8, 128), (4,)], [3, 1, 8, 32, 4]),
+]
+
+
+def test_each_tile_cuts_the_last_dimensions() -> None:
+    for sizes, tiles, physical in TILED:
+        assert tiled_sizes(sizes, tiles) == physical

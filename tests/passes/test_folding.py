@@ -122,21 +122,81 @@ MOVED = [
 
 
 @pytest.mark.parametrize(("op", "before", "after", "folded"), MOVED, ids=[op for op, *_ in MOVED])
-@pytest.mark.parametrize("element", SPLATS)
 def test_a_splat_that_moves_is_folded_by_its_element_type(
-    op: str, before: str, after: str, folded: tuple[str, ...], element: str
+    op: str, before: str, after: str, folded: tuple[str, ...]
 ) -> None:
-    source, target = f"tensor<{before}x{element}>", f"tensor<{after}x{element}>"
-    operands = f"({source}, {source})" if op.startswith("concatenate") else f"({source})"
-    types = source if op.startswith("reverse") else f"{operands} -> {target}"
-    text = program(
-        f"%a = stablehlo.constant dense<{SPLATS[element]}> : {source};"
-        f"%r = stablehlo.{op} : {types}",
-        target,
-    )
     name = op.partition(" ")[0]
-    for folds, elements in ((FOLDS(), folded), (FOLDS(optimize_float=False), {*folded} - {"f32"})):
-        assert ops_after(folds, text) == ([] if element in elements else [name])
+    for element, value in SPLATS.items():
+        source, target = f"tensor<{before}x{element}>", f"tensor<{after}x{element}>"
+        operands = f"({source}, {source})" if name == "concatenate" else f"({source})"
+        types = source if name == "reverse" else f"{operands} -> {target}"
+        body = f"%a = stablehlo.constant dense<{value}> : {source}; %r = stablehlo.{op} : {types}"
+        text = program(body, target)
+        for folds, elements in (
+            (FOLDS(), folded),
+            (FOLDS(optimize_float=False), {*folded} - {"f32"}),
+        ):
+            assert ops_after(folds, text) == ([] if element in elements else [name]), element
+
+
+REARRANGED = [
+    # constants, op, type of the result, elements of the result; none if the op stays
+    ("[[1, 2], [3, 4]] : tensor<2x2xi32>", "reshape %0", "4", "[1, 2, 3, 4]"),
+    ("[[1, 2], [3, 4]] : tensor<2x2xi32>", "transpose %0, dims = [1, 0]", "2x2",
+     "[[1, 3], [2, 4]]"),
+    ("[1, 2, 3] : tensor<3xi32>", "slice %0 [1:3]", "2", "[2, 3]"),
+    ("[1, 2, 3] : tensor<3xi32>", "reverse %0, dims = [0]", "3", "[3, 2, 1]"),
+    ("[[1], [2]] : tensor<2x1xi32>", "reverse %0, dims = [0, 1]", "2x1", "[[2], [1]]"),
+    ("[[1], [2]] : tensor<2x1xi32>", "reverse %0, dims = [1]", "2x1", ""),
+    ("[[1, 2]] : tensor<1x2xi32>", "reverse %0, dims = [0]", "1x2", ""),
+    ("[[1, 2]] : tensor<1x2xi32>", "reverse %0, dims = [1]", "1x2", "[[2, 1]]"),
+    ("[1, 2] : tensor<2xi32>", "reverse %0, dims = []", "2", ""),
+    ("[1, 2] : tensor<2xi32>; [3] : tensor<1xi32>", "concatenate %0, %1, dim = 0", "3",
+     "[1, 2, 3]"),
+    ("7 : tensor<2xi32>; 7 : tensor<1xi32>", "concatenate %0, %1, dim = 0", "3", "7"),
+    ("7 : tensor<2xi32>; 8 : tensor<1xi32>", "concatenate %0, %1, dim = 0", "3", "[7, 7, 8]"),
+    ("8 : tensor<1xi32>; 7 : tensor<1xi32>; 7 : tensor<1xi32>",
+     "concatenate %0, %1, %2, dim = 0", "3", "[8, 7, 7]"),
+    ("7 : tensor<2xi32>; [7, 8] : tensor<2xi32>", "concatenate %0, %1, dim = 0", "4",
+     "[7, 7, 7, 8]"),
+]  # fmt: skip
+
+
+def test_elements_of_constants_are_rearranged() -> None:
+    for constants, op, sizes, elements in REARRANGED:
+        given = constants.split("; ")
+        lines = [
+            f"%{k} = stablehlo.constant dense<{c.replace(' : ', '> : ')};"
+            for k, c in enumerate(given)
+        ]
+        target = f"tensor<{sizes}xi32>"
+        sources = ", ".join(c.split(" : ")[1] for c in given)
+        types = target if op.startswith("reverse") else f"({sources}) -> {target}"
+        text = program(f"{' '.join(lines)} %r = stablehlo.{op} : {types}", target)
+        name = op.partition(" ")[0]
+        after = text_after(FOLDS(), text)
+        assert (f"stablehlo.{name}" in after) == (not elements), (constants, op)
+        assert f"dense<{elements}> : {target}" in after or not elements, (constants, op)
+        # What computes elements is within the limit of elements, what copies bytes is not.
+        is_limited = elements and name in ("reverse", "concatenate")
+        assert (name in ops_after(FOLDS(1), text)) == (not elements or bool(is_limited))
+
+
+def test_movements_of_what_is_no_constant_stay() -> None:
+    for op, types in [
+        ("reshape %x", "(tensor<2xi32>) -> tensor<2xi32>"),
+        ("broadcast_in_dim %x, dims = [0]", "(tensor<2xi32>) -> tensor<2xi32>"),
+        ("concatenate %x, %k, dim = 0", "(tensor<2xi32>, tensor<0xi32>) -> tensor<2xi32>"),
+        ("slice %x [0:2]", "(tensor<2xi32>) -> tensor<2xi32>"),
+        ("transpose %x, dims = [0]", "(tensor<2xi32>) -> tensor<2xi32>"),
+        ("reverse %x, dims = [0]", "tensor<2xi32>"),
+    ]:
+        text = f"""func.func @main(%x: tensor<2xi32>) -> tensor<2xi32> {{
+          %k = stablehlo.constant dense<> : tensor<0xi32>
+          %r = stablehlo.{op} : {types}
+          return %r : tensor<2xi32>
+        }}"""
+        assert ops_after(FOLDS(), text) == [op.partition(" ")[0]]
 
 
 def test_different_complex_elements_are_only_reshaped() -> None:
