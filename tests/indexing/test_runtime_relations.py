@@ -290,9 +290,11 @@ def test_the_number_of_elements_is_at_least_that_at_one_index(shape: str, least:
         "none": [S0 * 9 + Dim(0)],
     }
     m = IndexingMap.of_sizes((9,), (9,), (RT0 + S0,), (), [reads(VECTOR, Dim(0))])
+    rows = IndexingMap.of_sizes((9, 3), (9,), (RT0 + S0, Dim(1)), (), [reads(VECTOR, Dim(0))])
     for e in between_0_and_8[shape]:
-        m = m.add_constraint(e, Interval(0, 8))
+        m, rows = m.add_constraint(e, Interval(0, 8)), rows.add_constraint(e, Interval(0, 8))
     assert m.card_bounds()[0] == least
+    assert rows.card_bounds()[0] == 3 * least
 
 
 def test_what_is_read_moves_each_row_and_changes_no_number() -> None:
