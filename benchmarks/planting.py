@@ -67,6 +67,16 @@ EQUIVALENT: Final[dict[str, str]] = {
     "costs.py _read_by_element: v.interval.hi - v.interval.lo  ->  Add": (
         "the range variables of a rule's map begin at 0"
     ),
+    "sets.py _has_result: prod((i.size for i in m.box.values())) <= CHUNK  ->  Lt": (
+        "the limit tells which way is faster"
+    ),
+    "relations.py relation: not m.runtime  ->  without not": "relations are built again",
+    "text.py shared: _FIRST + len(parts)  ->  Sub": "any different numbers name the parts",
+    "sets.py _set_of: False  ->  True": "no dimensions are left to remove",
+    "sets.py from_isl: 1  ->  2": "runtime variables that nothing uses are removed",
+    "analysis.py reached_outputs: len(about.leaves(callee.root.type)) > MAX_ENDS  ->  GtE": (
+        "the limit tells which way is faster"
+    ),
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 

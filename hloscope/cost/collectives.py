@@ -276,9 +276,7 @@ def _begun_by(value: Instruction) -> Instruction:
 
     Return the last forwarded value if it is not a start.
     """
-    while not isinstance(value.op, _START) and len(value.operands) == 1:
-        if not isinstance(value.op, (AsyncUpdate, *ALIASES)):
-            break
+    while isinstance(value.op, (AsyncUpdate, *ALIASES)) and len(value.operands) == 1:
         value = value.operands[0]
     return value
 

@@ -97,7 +97,7 @@ class IndexSet(Struct, Generic[M], frozen=True):
         return card_bounds(self.maps)
 
     def __contains__(self, point: Index) -> bool:
-        return _contains(self.maps, point)
+        return len(point) == self.rank and _contains(self.maps, point)
 
     def __iter__(self) -> Iterator[Point]:
         """Yield each element once, sorted.
@@ -184,7 +184,7 @@ def _set_of(m: M, results: Sequence[Expr]) -> IndexSet[M]:
 def _at_runtime(m: M, values: Index) -> M:
     if len(values) != len(m.runtime):
         raise ValueError(f"{len(values)} values for {len(m.runtime)} runtime variables")
-    if several := varying_runtime_names([m], also_dims=True):
+    if several := varying_runtime_names([m]):
         raise UnsupportedError(f"one value for {several}, read at several indices, says too little")
     return with_values(m, values)
 
@@ -195,8 +195,6 @@ def _contains(maps: Sequence[M], point: Index) -> bool:
     Raises:
         UnsupportedError: That depends on values read at run time.
     """
-    if any(len(m.results) != len(point) for m in maps):
-        return False
     free = [m for m in maps if not m.runtime]
     if any(_has_result(m, point) for m in free):
         return True
@@ -360,7 +358,7 @@ def _solve_remainder(m: M) -> M | None:
             # `a` is invertible modulo `c`, so the solutions are one residue class; the inverse
             # nearest to zero keeps numbers small.
             inverse = pow(a, -1, c)
-            inverse -= c if inverse * 2 > c else 0
+            inverse = min(inverse, inverse - c, key=abs)
             first = ((interval.lo - rest) * inverse - box.lo) % c + box.lo
             steps = Interval(0, (box.size - 1) // c)
             new: dict[Var, Expr] = {x: first + x * c}

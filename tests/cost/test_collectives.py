@@ -226,3 +226,128 @@ def test_a_send_ends_where_its_own_done_is() -> None:
         "  d = token[] send-done(s), channel_id=1\n  ROOT t = (f32[1024]) tuple(w)"
     )  # fmt: skip
     assert names(module(PARAMETERS + lines)) == [("s", "d", ["w"], False)]
+
+
+def async_of(inner: str, lines: str, result: str = "f32[1024]", before: str = "") -> Module:
+    """A program that begins the computation of `inner`, of `a`, between lines; `d` ends it."""
+    wrapped = f"wrapped {{ a = f32[1024] parameter(0) {inner} }}\n"
+    begun = f"((f32[1024]), {result}, s32[])"
+    start = f"{before}  s = {begun} async-start(p), calls=wrapped\n"
+    body = PARAMETERS + start + lines.replace("BEGUN", begun)
+    return module(f"{body}\n  ROOT t = ({result}) tuple(d)", before=ADD + wrapped)
+
+
+GATHER = f"ROOT r = f32[4096] all-gather(a), {FOUR}, dimensions={{0}}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "done"),
+    [
+        (f"{WORK}  d = f32[4096] async-done(s)", "d"),
+        (f"  u = BEGUN async-update(s)\n{WORK}  d = f32[4096] async-done(u)", "d"),
+        (f"  u = BEGUN async-update(s)\n  v = BEGUN async-update(u)\n{WORK}"
+         "  d = f32[4096] async-done(v)", "d"),
+        ("  k = (BEGUN) tuple(s)\n  g = BEGUN get-tuple-element(k), index=0\n"
+         f"{WORK}  d = f32[4096] async-done(g)", "d"),
+        (f"{WORK}  c = BEGUN custom-call(s), custom_call_target=\"f\"\n"
+         "  d = f32[4096] async-done(c)", None),
+        (f"{WORK}  d = f32[4096] parameter(2)", None),
+    ],
+)  # fmt: skip
+def test_a_start_ends_at_the_done_of_the_value_that_is_handed_on(
+    lines: str, done: str | None
+) -> None:
+    found = async_of(GATHER, lines, "f32[4096]")
+    assert names(found) == [("s", done, ["w"] if done else [], not done)]
+    assert overlap_of(found.entry)[0].is_async
+
+
+@pytest.mark.parametrize(
+    ("inner", "is_kernel"),
+    [
+        ("ROOT r = f32[1024] negate(a)", True),
+        ("b = f32[1024] all-reduce(a), replica_groups={}, to_apply=add"
+         " ROOT r = f32[1024] negate(b)", True),
+        ("ROOT r = f32[1024] all-reduce(a), replica_groups={}, to_apply=add", False),
+    ],
+)  # fmt: skip
+def test_a_computation_on_another_stream_is_a_kernel_unless_it_is_a_collective(
+    inner: str, is_kernel: bool
+) -> None:
+    around = "  c = (f32[1024], f32[1024], u32[]) copy-start(q)\n"
+    lines = "  e = f32[1024] copy-done(c)\n  d = f32[1024] async-done(s)"
+    found = async_of(inner, lines, before=around)
+    assert names(found)[0] == ("c", "e", ["s"] * is_kernel, not is_kernel)
+    assert [t.link is None for t in transfers_of(found)] == [True, is_kernel]
+
+
+@pytest.mark.parametrize(("step", "between"), [("negate(a)", ["w"]), ("bitcast(a)", [])])
+def test_a_call_hides_if_what_it_calls_in_turn_holds_a_kernel(
+    step: str, between: list[str]
+) -> None:
+    called = (
+        f"inner {{ a = f32[1024] parameter(0) ROOT r = f32[1024] {step} }}\n"
+        "outer { a = f32[1024] parameter(0) b = f32[1024] call(a), to_apply=inner"
+        " ROOT r = f32[1024] call(b), to_apply=inner }\n"
+    )
+    lines = PARAMETERS + START + "  w = f32[1024] call(q), to_apply=outer\n" + DONE + END
+    assert names(module(lines, before=ADD + called))[0][2] == between
+
+
+@pytest.mark.parametrize(
+    ("pairs", "members", "ring", "reason"),
+    [
+        ("{{0,1},{1,0}}", 2, SIZE, ""),
+        ("{{0,0},{1,2}}", 2, SIZE, ""),
+        ("{{0,0},{1,1}}", 1, 0, "no pair of different devices"),
+        ("{}", 1, 0, "no pair of different devices"),
+    ],
+)
+def test_a_permute_sends_its_operand_if_devices_differ(
+    pairs: str, members: int, ring: int, reason: str
+) -> None:
+    found = link(f"f32[1024] collective-permute(p), source_target_pairs={pairs}")
+    assert (found.members, found.ring, found.tree) == (members, ring, None)
+    assert (found.reason, found.channel) == (reason, False)
+
+
+def test_a_permute_of_slices_in_place_has_no_figure() -> None:
+    body = (
+        "  p = f32[1024] parameter(0)\n  q = f32[1024] parameter(1)\n"
+        "  z = s32[] constant(0)\n  i = (s32[]) tuple(z)\n"
+        "  ROOT r = f32[1024] collective-permute(p, q, i, i), source_target_pairs={{0,1}},"
+        " slice_sizes={{4}}"
+    )
+    found = link_bytes(module(body).entry.root)
+    assert found is not None
+    assert (found.members, found.ring, found.reason) == (2, None, "it sends slices of its operand")
+
+
+COUNTED = [
+    (DeviceCounts(2, 4), "replica_groups={}", 2),
+    (DeviceCounts(2, 4), "replica_groups={}, channel_id=1", 8),
+    (DeviceCounts(2, 4), "replica_groups={{0},{1}}, channel_id=1", 4),
+    (DeviceCounts(4, 3), "replica_groups={{0},{1,2,3}}, channel_id=1", 9),
+    (DeviceCounts(2, 4), "replica_groups={}, channel_id=1, use_global_device_ids=true", 8),
+    (DeviceCounts(None, 4), "replica_groups={}", "no count of replicas"),
+    (DeviceCounts(None, 4), "replica_groups={}, channel_id=1", "no count of replicas"),
+    (DeviceCounts(2, None), "replica_groups={}, channel_id=1", "holds every partition"),
+    (DeviceCounts(2, None), "replica_groups={}, channel_id=1, use_global_device_ids=true",
+     "no count of devices"),
+    (DeviceCounts(None, 4), "replica_groups={}, channel_id=1, use_global_device_ids=true",
+     "no count of devices"),
+]  # fmt: skip
+
+
+def test_members_without_written_groups_are_counted_by_the_header() -> None:
+    for counts, attributes, members in COUNTED:
+        body = "  p = f32[1024] parameter(0)\n"
+        body += f"  ROOT r = f32[1024] all-reduce(p), {attributes}, to_apply=add"
+        found = link_bytes(module(body).entry.root, counts)
+        assert found is not None
+        assert found.channel == ("channel_id" in attributes)
+        if isinstance(members, int):
+            assert (found.members, found.reason) == (members, ""), attributes
+        else:
+            assert found.members is None
+            assert members in found.reason

@@ -6,7 +6,14 @@ import pytest
 
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.hlo_parser.printer import STYLES, Style, joined, print_hlo, print_instruction
+from hloscope.hlo_parser.printer import (
+    STYLES,
+    Style,
+    joined,
+    print_hlo,
+    print_instruction,
+    rest_printer,
+)
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.ops.control import Parameter
@@ -130,6 +137,23 @@ def test_each_option_changes_the_line(style: Style | str, line: str) -> None:
         ' ROOT y = f32[2]{0} add(x, x), metadata={}, backend_config="b"\n}\n'
     )
     assert print_instruction(module.entry.root, style=style) == line
+
+
+@pytest.mark.parametrize(
+    ("style", "texts"),
+    [
+        (Style(), ["0), sharding={replicated}", "{1, 2})", "", "k={1}, metadata={}", "), a=b"]),
+        (Style(metadata=False), ["0), sharding={replicated}", "{1, 2})", "", "k={1}", "), a=b"]),
+    ],
+)
+def test_what_follows_the_operands_is_printed_alone(style: Style, texts: list[str]) -> None:
+    module = parse_hlo(
+        "HloModule m\nENTRY e {\n x = f32[2] parameter(0), sharding={replicated}\n"
+        " c = f32[2] constant({1, 2})\n a = f32[2] add(x, c)\n"
+        " b = f32[2] add(a, c), metadata={}, k={1}\n ROOT t = () tuple(), a=b\n}\n"
+    )
+    rest = rest_printer(style)
+    assert [rest(ins) for ins in module.entry] == texts
 
 
 def test_large_constants_can_be_left_out() -> None:

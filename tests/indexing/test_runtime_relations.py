@@ -278,6 +278,25 @@ def test_the_number_of_gathered_elements_lies_between_those_of_equal_and_differe
     assert window.card_bounds() == (3, 12)
 
 
+@pytest.mark.parametrize(
+    ("shape", "least"), [("first", 9), ("middle", 9), ("last", 9), ("none", 1)]
+)
+def test_the_number_of_elements_is_at_least_that_at_one_index(shape: str, least: int) -> None:
+    """One row of a window of 9 elements is whole: the first, the middle, the last one, or none."""
+    between_0_and_8 = {
+        "first": [S0 + Dim(0) * 2],
+        "middle": [S0 + Dim(0) * 2 - 8, S0 - Dim(0) * 2 + 8],
+        "last": [S0 - Dim(0) * 2 + 16],
+        "none": [S0 * 9 + Dim(0)],
+    }
+    m = IndexingMap.of_sizes((9,), (9,), (RT0 + S0,), (), [reads(VECTOR, Dim(0))])
+    rows = IndexingMap.of_sizes((9, 3), (9,), (RT0 + S0, Dim(1)), (), [reads(VECTOR, Dim(0))])
+    for e in between_0_and_8[shape]:
+        m, rows = m.add_constraint(e, Interval(0, 8)), rows.add_constraint(e, Interval(0, 8))
+    assert m.card_bounds()[0] == least
+    assert rows.card_bounds()[0] == 3 * least
+
+
 def test_what_is_read_moves_each_row_and_changes_no_number() -> None:
     update = IndexingMap.of_sizes((4, 3), (), (Dim(0), Dim(1) + RT0), (), [reads(VECTOR, Dim(0))])
     assert update.card() == 12

@@ -8,10 +8,11 @@ from itertools import combinations, product
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hloscope.affine import Dim, Interval, Range, Runtime
+from hloscope.affine import Dim, Interval, Mod, Range, Runtime
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import (
     IndexingMap,
+    IndexSet,
     RuntimeVariable,
     prove_bijective,
     prove_implies,
@@ -139,6 +140,8 @@ READ_BACK = [
     "(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]",
     "(d0, d1) -> (d0 * 2 + d1 / 4, d1 mod 4), domain: d0 in [0, 9], d1 in [0, 7]",
     "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 4]",
+    "(d0, d1) -> (d0 * 2), domain: d0 in [0, 3], d1 in [0, 6]",
+    "() -> (7)",
 ]
 
 
@@ -277,3 +280,167 @@ def test_values_read_at_each_index_may_be_equal() -> None:
     )  # fmt: skip
     with pytest.raises(UnsupportedError, match="indices that run"):
         running.subtract(m)
+
+
+MEMBERS = [
+    # text, elements for every runtime value, elements for some of them
+    ("() -> (4), domain:", [4], []),
+    ("(d0) -> (d0 * 2), domain: d0 in [1, 3]", [2, 4, 6], []),
+    ("(d0, d1) -> (d0 * 3 + d1 * 5), domain: d0 in [0, 2], d1 in [0, 1]", [0, 3, 5, 6, 8, 11], []),
+    ("(d0) -> (d0), domain: d0 in [1, 0]", [], []),
+    ("(d0){rt0} -> (rt0), domain: d0 in [0, 3], rt0 in [2, 5]", [], [2, 3, 4, 5]),
+    ("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 2]", [2, 3, 4], [1, 5]),
+    ("(d0){rt0} -> ((d0 + rt0) mod 4), domain: d0 in [0, 3], rt0 in [0, 9]", [0, 1, 2, 3], []),
+]
+
+
+@pytest.mark.parametrize(("text", "sure", "possible"), MEMBERS)
+def test_a_member_is_one_for_every_value_read_at_run_time(
+    text: str, sure: list[int], possible: list[int]
+) -> None:
+    found = parse(text.removesuffix(", domain:")).image()
+    for k in range(-1, 13):
+        if k in possible:
+            with pytest.raises(UnsupportedError, match="membership depends on runtime variables"):
+                _ = (k,) in found
+        else:
+            assert ((k,) in found) == (k in sure), k
+    assert () not in found
+    assert (sure[0] if sure else 0, 0) not in found
+
+
+def test_a_set_of_several_maps_has_the_members_of_each() -> None:
+    fixed, read = (
+        parse("(d0) -> (d0), domain: d0 in [0, 2]").image(),
+        parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [4, 6], rt0 in [0, 1]").image(),
+    )
+    for maps_of in ((*fixed.maps, *read.maps), (*read.maps, *fixed.maps)):
+        both = IndexSet(maps_of, 1)
+        assert [k for k in (-1, 0, 1, 2, 3, 5, 6, 8) if (k,) in both] == [0, 1, 2, 5, 6]
+        for k in (4, 7):
+            with pytest.raises(UnsupportedError, match="give them values"):
+                _ = (k,) in both
+        assert both.hull == (Interval(0, 7),)
+
+
+def test_membership_in_large_sets_is_proved_or_undecided() -> None:
+    large = "d0 in [0, 4999999], d1 in [0, 4999999]"
+    coins = parse(f"(d0, d1) -> (d0 * 3 + d1 * 5), domain: {large}").image()
+    assert [k for k in (-1, 0, 1, 7, 8, 7777) if (k,) in coins] == [0, 8, 7777]
+    product_of = parse(f"(d0, d1) -> (d0 * d1), domain: {large}").image()
+    with pytest.raises(UnsupportedError, match=r"membership is undecided: .* not affine"):
+        _ = (7,) in product_of
+
+
+def test_boxes_restrict_dimensions_and_results() -> None:
+    m = parse("(d0) -> (d0 / 2, d0 mod 2), domain: d0 in [0, 9]")
+    assert set(m.image()) == {(k // 2, k % 2) for k in range(10)}
+    assert set(m.preimage()) == {(k,) for k in range(10)}
+    for side in (Interval(1, 2), (1, 2), range(1, 3), range(2, 0, -1)):
+        assert set(m.image([side])) == {(0, 1), (1, 0)}
+        assert set(m.preimage([side, 1])) == {(3,), (5,)}
+    for point in (3, range(3, 4, 7), range(3, 0, -5)):
+        assert set(m.image([point])) == {(1, 1)}
+    with pytest.raises(ValueError, match=r"range\(0, 4, 3\) leaves out"):
+        m.image([range(0, 4, 3)])
+    with pytest.raises(ValueError, match="1 intervals for 2 results"):
+        m.preimage([1])
+    assert m.image([(1, 2)]).hull == (Interval(0, 1), Interval(0, 1))
+    assert m.image([(1, 0)]).hull == (Interval.EMPTY, Interval.EMPTY)
+
+
+def test_values_for_a_set_are_one_for_each_variable_read_at_fixed_indices() -> None:
+    read = parse("(d0){rt0, rt1} -> (d0 + rt0 + rt1), domain: d0 in [0, 1], rt0 in [0, 3], "
+                 "rt1 in [0, 3]").image()  # fmt: skip
+    assert set(read.at_runtime([1, 2])) == {(3,), (4,)}
+    assert read.card([3, 3]) == 2
+    for values in ((1,), (1, 2, 3)):
+        with pytest.raises(ValueError, match=f"{len(values)} values for 2 runtime variables"):
+            read.at_runtime(values)
+    varying = RuntimeVariable(Interval(0, 9), "", ORIGIN, (Dim(0),))
+    with pytest.raises(UnsupportedError, match="read at several indices"):
+        IndexingMap([below(4)], [], [varying], [Runtime(0)]).image().at_runtime([1])
+
+
+SOME = "(d0) -> (d0), domain: d0 in [0, 9]"
+DOUBLE = "(d0) -> (d0 * 2), domain: d0 in [0, 9]"
+NOTHING = "(d0) -> (d0), domain: d0 in [1, 0]"
+
+
+@pytest.mark.parametrize("first", [SOME, DOUBLE, NOTHING])
+@pytest.mark.parametrize("second", [SOME, DOUBLE, NOTHING])
+def test_operations_on_small_and_empty_maps(first: str, second: str) -> None:
+    a, b = parse(first), parse(second)
+    for found, expected in [
+        (a.union(b), pairs(a) | pairs(b)),
+        (a.intersect(b), pairs(a) & pairs(b)),
+        (a.subtract(b), pairs(a) - pairs(b)),
+    ]:
+        assert set().union(*map(pairs, found)) == expected
+        assert all(map(pairs, found))  # no part is empty
+
+
+@pytest.mark.parametrize("operation", ["union", "intersect", "subtract"])
+def test_operations_need_maps_between_the_same_spaces(operation: str) -> None:
+    one = parse(SOME)
+    for other, shapes in [
+        ("(d0, d1) -> (d0), domain: d0 in [0, 9], d1 in [0, 9]", ["1 -> 1", "2 -> 1"]),
+        ("(d0) -> (d0, d0), domain: d0 in [0, 9]", ["1 -> 1", "1 -> 2"]),
+    ]:
+        with pytest.raises(ValueError, match=" and ") as caught:
+            getattr(one, operation)(parse(other))
+        assert sorted(str(caught.value).split(" and ")) == shapes
+    for a, b in ((one, IndexingMap.undefined()), (IndexingMap.undefined(), one)):
+        with pytest.raises(UnsupportedError, match="undefined"):
+            getattr(a, operation)(b)
+
+
+def test_an_intersection_that_is_not_affine_keeps_its_dimensions_and_variables() -> None:
+    first = parse("(d0, d1)[s0]{rt0} -> (d0 * s0 + rt0), domain: d0 in [0, 4999], d1 in [2, 9], "
+                  "s0 in [0, 499], rt0 in [0, 9]")  # fmt: skip
+    second = parse("(d0, d1)[s0, s1]{rt0} -> (d0 * s0 + s1 + rt0), domain: d0 in [7, 9], "
+                   "d1 in [0, 4], s0 in [3, 60], s1 in [0, 2], rt0 in [0, 1]")  # fmt: skip
+    (both,) = first.intersect(second)
+    assert [v.interval for v in both.dims] == [Interval(7, 9), Interval(2, 4)]
+    assert len(both.runtime) == 2
+    for values in ((0, 0), (5, 1), (9, 0)):
+        in_first = {(8 * k + values[0],) for k in range(500)}
+        in_second = {(8 * k + j + values[1],) for k in range(3, 61) for j in range(3)}
+        assert both.points((8, 3), values) == in_first & in_second
+    no_value = second.with_(results=[second.results[0] + 10**9])
+    assert first.intersect(no_value) == []
+
+
+REMAINDERS: list[tuple[str, Callable[[int, int], bool]]] = [
+    ("0 <= j < 20 and (3*j + i) mod 7 = 2", lambda i, j: 0 <= j < 20 and (3 * j + i) % 7 == 2),
+    ("3 <= j < 40 and (5*j + 2*i) mod 8 = 3",
+     lambda i, j: 3 <= j < 40 and (5 * j + 2 * i) % 8 == 3),
+    ("-5 <= j < 9 and (j + i) mod 2 = 1", lambda i, j: -5 <= j < 9 and (j + i) % 2 == 1),
+    ("2 <= j < 20 and (4*j + i) mod 6 = 2", lambda i, j: 2 <= j < 20 and (4 * j + i) % 6 == 2),
+    ("0 <= j < 12 and (j + i) mod 2 = 1 and (2*j + i) mod 3 = 1",
+     lambda i, j: 0 <= j < 12 and (j + i) % 2 == 1 and (2 * j + i) % 3 == 1),
+    ("j mod 5 = 4 and 4 <= j < 10", lambda i, j: j in (4, 9)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("condition", "holds"), REMAINDERS, ids=[c for c, _ in REMAINDERS])
+def test_remainders_of_isl_become_strides(
+    condition: str, holds: Callable[[int, int], bool]
+) -> None:
+    found = IndexingMap.from_isl(f"{{ [i] -> [j] : 0 <= i < 4 and {condition} }}")
+    expected = {((i,), (j,)) for i in range(4) for j in range(-9, 50) if holds(i, j)}
+    assert set().union(*map(pairs, found)) == expected
+    # 4 has no inverse modulo 6: that constraint stays.
+    is_solved = not any(isinstance(e, Mod) for m in found for e, _ in m.constraints)
+    assert is_solved == ("4*j" not in condition)
+
+
+def test_parameters_of_isl_are_numbered_by_their_names() -> None:
+    (m,) = IndexingMap.from_isl("[p0, p2] -> { [i] -> [i + 2*p2 - p0] : 0 <= i < 4 }")
+    assert (len(m.runtime), m.runtime[0].clamp) == (2, None)
+    assert m.points((3,), (5, 7)) == {(3 + 14 - 5,)}
+    assert IndexingMap.from_isl("{ [i] -> [i] : 1 = 0 }") == []
+    read = RuntimeVariable(Interval(0, 9), "", ORIGIN, (Dim(0),))
+    varying = IndexingMap([below(4)], [], [read], [Runtime(0)])
+    with pytest.raises(UnsupportedError, match="read at indices that run"):
+        varying.to_isl()

@@ -8,7 +8,14 @@ import pytest
 
 from hloscope.errors import VerifyError
 from hloscope.hlo_parser.types import print_type
-from hloscope.ops.contraction import Dot, DotDimensions, DotGeneral, RaggedDot, check_dot_algorithm
+from hloscope.ops.contraction import (
+    Dot,
+    DotDimensions,
+    DotGeneral,
+    RaggedDot,
+    ScaledDot,
+    check_dot_algorithm,
+)
 from tests.ops.typings import Case, check_refused, read_types, refused
 
 Dims = tuple[int, ...]
@@ -226,3 +233,40 @@ def test_unknown_algorithm_is_refused(row: str) -> None:
 def test_unknown_algorithm_is_described() -> None:
     with pytest.raises(VerifyError, match="lhs:'f32', rhs:'f32', accum:'f32', lhs_components:1,"):
         check_dot_algorithm("f32", "f32", "f32", 1, 1, 1, imprecise=True)
+
+
+SCALED = [
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[4,1]; f8e8m0fnu[5,1]", True),
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[2,16]; f8e8m0fnu[5,32]", True),
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[]; f8e8m0fnu[5,1]", True),
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[4,1]; f8e8m0fnu[]", True),
+    ("f8e4m3fn[4,0]; f8e4m3fn[5,0]; f8e8m0fnu[4,0]; f8e8m0fnu[5,1]", True),
+    ("f8e4m3fn[4,1]; f8e4m3fn[5,1]; f8e8m0fnu[4,0]; f8e8m0fnu[5,1]", False),
+    ("f8e4m3fn[?,32]; f8e4m3fn[5,32]; f8e8m0fnu[3,1]; f8e8m0fnu[5,?]", True),
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[3,1]; f8e8m0fnu[5,1]", False),
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[4,1]; f8e8m0fnu[5,3]", False),
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[4,64]; f8e8m0fnu[5,1]", False),
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[4,0]; f8e8m0fnu[5,1]", False),
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[1]; f8e8m0fnu[5,1]", False),
+    ("f8e4m3fn[4,32]; f8e4m3fn[5,32]; f8e8m0fnu[4,1]; f8e8m0fnu[5,1,1]", False),
+]
+
+
+def test_a_scale_is_a_scalar_or_divides_its_array_into_blocks() -> None:
+    op = ScaledDot(DotDimensions((), (), (1,), (1,)))
+    for operands, is_valid in SCALED:
+        types = read_types(operands)
+        if is_valid:
+            assert print_type(op.infer(types)).startswith(("f8e4m3fn[4,5]", "f8e4m3fn[?,5]"))
+        else:
+            with pytest.raises(VerifyError, match=r"does not divide .* into blocks"):
+                op.infer(types)
+
+
+def test_a_scaled_dot_has_two_arrays_and_two_scales() -> None:
+    op, types = ScaledDot(DotDimensions((), (), (1,), (1,))), read_types(SCALED[0][0])
+    for wrong in (types[:3], (*types, types[0])):
+        with pytest.raises(VerifyError, match="4"):
+            op.infer(wrong)
+    with pytest.raises(VerifyError, match="contracting dimension sizes must match"):
+        op.infer((types[0], *read_types("f8e4m3fn[5,16]"), *types[2:]))

@@ -7,7 +7,7 @@ import pytest
 from hloscope.mlir import print_mlir
 from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import find_pass
-from hloscope.passes.folding import SHAPE_FOLDS
+from hloscope.passes.folding import FOLDS, SHAPE_FOLDS
 from hloscope.passes.reading import Limits
 from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.passes.folded import applied, ops_after, text_after
@@ -107,6 +107,111 @@ def test_floats_may_be_left_alone() -> None:
     assert ops_after(SHAPE_FOLDS(optimize_float=False), floats) == ["add"]
     integers = binary("add", "1", "1", "tensor<i32>")
     assert ops_after(SHAPE_FOLDS(optimize_float=False), integers) == []
+
+
+SPLATS = {"i32": "7", "f32": "1.5", "complex<f32>": "(1.0, -0.0)"}
+MOVED = [
+    # op, sizes before and after, elements of which it folds a splat
+    ("broadcast_in_dim %a, dims = [0]", "2", "2x3", ("i32", "f32", "complex<f32>")),
+    ("reshape %a", "2x3", "6", ("i32", "f32", "complex<f32>")),
+    ("transpose %a, dims = [1, 0]", "2x3", "3x2", ("i32", "f32", "complex<f32>")),
+    ("slice %a [0:1]", "2", "1", ("i32", "f32")),
+    ("concatenate %a, %a, dim = 0", "2", "4", ("i32", "f32")),
+    ("reverse %a, dims = [0]", "2", "2", ()),
+]
+
+
+@pytest.mark.parametrize(("op", "before", "after", "folded"), MOVED, ids=[op for op, *_ in MOVED])
+def test_a_splat_that_moves_is_folded_by_its_element_type(
+    op: str, before: str, after: str, folded: tuple[str, ...]
+) -> None:
+    name = op.partition(" ")[0]
+    for element, value in SPLATS.items():
+        source, target = f"tensor<{before}x{element}>", f"tensor<{after}x{element}>"
+        operands = f"({source}, {source})" if name == "concatenate" else f"({source})"
+        types = source if name == "reverse" else f"{operands} -> {target}"
+        body = f"%a = stablehlo.constant dense<{value}> : {source}; %r = stablehlo.{op} : {types}"
+        text = program(body, target)
+        for folds, elements in (
+            (FOLDS(), folded),
+            (FOLDS(optimize_float=False), {*folded} - {"f32"}),
+        ):
+            assert ops_after(folds, text) == ([] if element in elements else [name]), element
+
+
+REARRANGED = [
+    # constants, op, type of the result, elements of the result; none if the op stays
+    ("[[1, 2], [3, 4]] : tensor<2x2xi32>", "reshape %0", "4", "[1, 2, 3, 4]"),
+    ("[[1, 2], [3, 4]] : tensor<2x2xi32>", "transpose %0, dims = [1, 0]", "2x2",
+     "[[1, 3], [2, 4]]"),
+    ("[1, 2, 3] : tensor<3xi32>", "slice %0 [1:3]", "2", "[2, 3]"),
+    ("[1, 2, 3] : tensor<3xi32>", "reverse %0, dims = [0]", "3", "[3, 2, 1]"),
+    ("[[1], [2]] : tensor<2x1xi32>", "reverse %0, dims = [0, 1]", "2x1", "[[2], [1]]"),
+    ("[[1], [2]] : tensor<2x1xi32>", "reverse %0, dims = [1]", "2x1", ""),
+    ("[[1, 2]] : tensor<1x2xi32>", "reverse %0, dims = [0]", "1x2", ""),
+    ("[[1, 2]] : tensor<1x2xi32>", "reverse %0, dims = [1]", "1x2", "[[2, 1]]"),
+    ("[1, 2] : tensor<2xi32>", "reverse %0, dims = []", "2", ""),
+    ("[1, 2] : tensor<2xi32>; [3] : tensor<1xi32>", "concatenate %0, %1, dim = 0", "3",
+     "[1, 2, 3]"),
+    ("7 : tensor<2xi32>; 7 : tensor<1xi32>", "concatenate %0, %1, dim = 0", "3", "7"),
+    ("7 : tensor<2xi32>; 8 : tensor<1xi32>", "concatenate %0, %1, dim = 0", "3", "[7, 7, 8]"),
+    ("8 : tensor<1xi32>; 7 : tensor<1xi32>; 7 : tensor<1xi32>",
+     "concatenate %0, %1, %2, dim = 0", "3", "[8, 7, 7]"),
+    ("7 : tensor<2xi32>; [7, 8] : tensor<2xi32>", "concatenate %0, %1, dim = 0", "4",
+     "[7, 7, 7, 8]"),
+]  # fmt: skip
+
+
+def test_elements_of_constants_are_rearranged() -> None:
+    for constants, op, sizes, elements in REARRANGED:
+        given = constants.split("; ")
+        lines = [
+            f"%{k} = stablehlo.constant dense<{c.replace(' : ', '> : ')};"
+            for k, c in enumerate(given)
+        ]
+        target = f"tensor<{sizes}xi32>"
+        sources = ", ".join(c.split(" : ")[1] for c in given)
+        types = target if op.startswith("reverse") else f"({sources}) -> {target}"
+        text = program(f"{' '.join(lines)} %r = stablehlo.{op} : {types}", target)
+        name = op.partition(" ")[0]
+        after = text_after(FOLDS(), text)
+        assert (f"stablehlo.{name}" in after) == (not elements), (constants, op)
+        assert f"dense<{elements}> : {target}" in after or not elements, (constants, op)
+        # What computes elements is within the limit of elements, what copies bytes is not.
+        is_limited = elements and name in ("reverse", "concatenate")
+        assert (name in ops_after(FOLDS(1), text)) == (not elements or bool(is_limited))
+
+
+def test_movements_of_what_is_no_constant_stay() -> None:
+    for op, types in [
+        ("reshape %x", "(tensor<2xi32>) -> tensor<2xi32>"),
+        ("broadcast_in_dim %x, dims = [0]", "(tensor<2xi32>) -> tensor<2xi32>"),
+        ("concatenate %x, %k, dim = 0", "(tensor<2xi32>, tensor<0xi32>) -> tensor<2xi32>"),
+        ("slice %x [0:2]", "(tensor<2xi32>) -> tensor<2xi32>"),
+        ("transpose %x, dims = [0]", "(tensor<2xi32>) -> tensor<2xi32>"),
+        ("reverse %x, dims = [0]", "tensor<2xi32>"),
+    ]:
+        text = f"""func.func @main(%x: tensor<2xi32>) -> tensor<2xi32> {{
+          %k = stablehlo.constant dense<> : tensor<0xi32>
+          %r = stablehlo.{op} : {types}
+          return %r : tensor<2xi32>
+        }}"""
+        assert ops_after(FOLDS(), text) == [op.partition(" ")[0]]
+
+
+def test_different_complex_elements_are_only_reshaped() -> None:
+    for op, type_after, name in [
+        ("reshape %a", "4", []),
+        ("transpose %a, dims = [1, 0]", "2x2", ["transpose"]),
+        ("broadcast_in_dim %a, dims = [0, 1]", "2x2", ["broadcast_in_dim"]),
+    ]:
+        target = f"tensor<{type_after}xcomplex<f32>>"
+        body = (
+            "%a = stablehlo.constant dense<[[(1.0, 2.0), (3.0, 4.0)], [(5.0, 6.0), (7.0, 8.0)]]>"
+            f" : tensor<2x2xcomplex<f32>>;"
+            f"%r = stablehlo.{op} : (tensor<2x2xcomplex<f32>>) -> {target}"
+        )
+        assert ops_after(FOLDS(), program(body, target)) == name
 
 
 def test_the_limit_is_on_elements_of_some_ops() -> None:

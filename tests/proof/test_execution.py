@@ -18,6 +18,7 @@ from hloscope.interpreter import EvaluationError, World, evaluate
 from hloscope.ir.types import TensorType
 from hloscope.proof import Check, Execution, Outcome, running, write_evidence
 from hloscope.proof.allowance import Deadline
+from hloscope.proof.execution import Evidence
 from hloscope.proof.instance import MOST, instance_of
 
 SHRINKING = {
@@ -241,6 +242,25 @@ def test_what_decides_is_found_where_the_maps_leave_it_out(name: str) -> None:
     execution = Execution(ins.operands[0])
     assert execution.check(0, 1, 0).violation is None
     assert execution.check(0, 1, 0, ()).violation is not None
+
+
+@pytest.mark.parametrize("left_out", [None, 0, 1])
+def test_an_output_that_changes_against_its_maps_makes_its_own_sources_suspect(
+    left_out: int | None,
+) -> None:
+    program = read("""p = f32[4] parameter(0) q = f32[4] parameter(1)
+      a = f32[4] reverse(p), dimensions={0} b = f32[4] negate(q)
+      ROOT t = (f32[4], f32[4]) tuple(a, b)""")
+    execution = Execution(program.root.ir, program.module.entry)
+    right = execution.evidence
+    assert right is not None
+    claims = {place: maps for place, maps in right.claims.items() if place[0] != left_out}
+    evidence = execution.evidence = Evidence(execution.instance, claims)
+    for output in (0, 1):
+        for source in (0, 1):
+            assert evidence.is_suspect((output, source, 0)) == (output == left_out)
+        expected = {(0, 0), (1, 0)} if output == left_out else {(output, 0)}
+        assert execution.suspects(output) == expected
 
 
 @pytest.mark.parametrize(

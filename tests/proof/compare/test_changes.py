@@ -302,3 +302,25 @@ def test_a_value_that_a_region_reads_from_outside_is_paired_there_as_well() -> N
     changes = [change for part in parts for change in part.changes]
     told = [(one.what, one.before, one.after) for change in changes for one in change.aspects]
     assert told == [("op", "tanh", "cosine"), ("op", "negate", "abs")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "aspects"),
+    [
+        ("replica_count=2", "replica_count=4", [("replica_count", "2", "4")]),
+        ("replica_count=2", "num_partitions=2",
+         [("num_partitions", None, "2"), ("replica_count", "2", None)]),
+        ("replica_count=2", "replica_count=2", []),
+        ("is_scheduled=true", "replica_count=2", [("replica_count", None, "2")]),
+        ("is_scheduled=true", "entry_computation_layout={(f32[2]{0})->f32[2]{0}}", []),
+    ],
+)  # fmt: skip
+def test_attributes_of_the_module_count_but_those_that_follow_from_it(
+    before: str, after: str, aspects: list[tuple[str, str | None, str | None]]
+) -> None:
+    entry = "ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] negate(p) }"
+    a, b = (hs.read(f"HloModule m, {header}\n{entry}") for header in (before, after))
+    found = hs.diff(a, b)
+    assert [*map(tuple, found.header)] == aspects
+    assert found.none == (not aspects)
+    assert found.parts == ()

@@ -119,6 +119,22 @@ def test_an_op_in_the_place_of_another_is_one_change() -> None:
     assert (aspect.what, aspect.before, aspect.after) == ("op", "maximum", "subtract")
 
 
+def test_values_in_both_programs_are_counted() -> None:
+    mlir = """func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.add %x, %y : tensor<4xf32>
+      %1 = stablehlo.negate %0 : tensor<4xf32>
+      return %1 : tensor<4xf32> }"""
+    head = "ENTRY e { x = f32[4] parameter(0) y = f32[4] parameter(1) a = f32[4] "
+    for ops, kinds, pairs in [
+        ("add(x, y) ROOT n = f32[4] negate(a)", [], []),
+        ("subtract(x, y) ROOT n = f32[4] negate(a)", ["changed"], [3]),
+        ("add(x, y) ROOT n = f32[4] tanh(a)", ["changed"], [3]),
+    ]:
+        found = hs.diff(hs.read(f"{head}{ops} }}"), hs.read(mlir))
+        assert [change.kind for part in found.parts for change in part.changes] == kinds
+        assert [part.pairs for part in found.parts] == pairs
+
+
 def test_parameters_and_results_are_part_of_the_question() -> None:
     narrow = "ENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] negate(x) }"
     wide = """func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
