@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from hloscope.affine import Runtime, Var, depends_on_runtime, evaluate_array, variables
 from hloscope.indexing import Constraint, RuntimeVariable
 from hloscope.ir import TensorType
-from hloscope.memory.counting import BUDGET, NOWHERE, Counter, Figures, Lanes, counted
+from hloscope.memory.counting import BUDGET, NOWHERE, Counter, Lanes, counted
 from hloscope.memory.requests import BOUNDS, LANE, Requests, Traffic, runtime_terms
 from hloscope.support.arrays import Bools, Ints, np
 from hloscope.support.devices import LINE, SECTOR
@@ -212,17 +212,11 @@ class _Groups:
             else:
                 sectors, lines = self._of_each_alignment(worst, lanes, groups)
             asked = spans.elements * unit
-            least, most = [
-                Figures(*figures, lanes.active)
-                for figures in (
-                    # Best: all groups share the sectors of the largest group. Worst: no two groups
-                    # share one.
-                    (sectors.fewest.max(1), lines.fewest.max(1), asked.max(1)),
-                    (sectors.most.sum(1), lines.most.sum(1), asked.sum(1)),
-                )
-            ]
-            best.note(at, weights, least, lanes.addresses.__getitem__)
-            worst.note(at, weights, most, lanes.addresses.__getitem__)
+            # Best: all groups share the sectors of the largest group. Worst: no two groups share
+            # one.
+            least = sectors.fewest.max(1), lines.fewest.max(1), asked.max(1)
+            best.note(at, weights, lanes, *least)
+            worst.note(at, weights, lanes, sectors.most.sum(1), lines.most.sum(1), asked.sum(1))
             best.scale = worst.scale
         return best.found(), worst.found()
 

@@ -95,15 +95,11 @@ class Memory:
         """
         known = self.of_equal(ins)
         answer = known if known.name == ins.name else self._renamed(known, ins)
-        if self.stated is None or self._has_user_settings:
+        # The user may give the launch, thread map or tiles, or ask for XLA's verdicts only.
+        is_given = self._thread_map is not None or self._tile is not None
+        if self.stated is None or is_given or any(self._options.values()) or self._verdicts_only:
             return answer
         return self.stated.completed(ins, self._under_stated_launch(ins, answer))
-
-    @property
-    def _has_user_settings(self) -> bool:
-        """Does the user give the launch, thread map or tiles, or ask for XLA's verdicts only?"""
-        is_given = self._thread_map is not None or self._tile is not None
-        return is_given or any(self._options.values()) or self._verdicts_only
 
     def _under_stated_launch(self, ins: Instruction, answer: Coalescing) -> Coalescing:
         """Return the result for the launch that the dump folder states.
@@ -185,17 +181,8 @@ class Memory:
         uses = self._tile_uses(fused, kernel)
         operands = [self._operand(place, fused, kernel, reads, uses) for place in reads.by_array]
         outputs = self._outputs(fused, kernel, uses)
-        banks = (
-            ()
-            if self._verdicts_only
-            else tuple(
-                [
-                    bank_use(shared, kernel.launch, self.device)
-                    for shared in kernel.shared
-                    if kernel.launch is not None
-                ]
-            )
-        )
+        shared = () if self._verdicts_only or kernel.launch is None else kernel.shared
+        banks = tuple([bank_use(access, kernel.launch, self.device) for access in shared])
         return Coalescing(
             fused.name, kernel, self.device, heuristic, tuple(operands), tuple(outputs), banks,
             kernel.notes,
@@ -221,7 +208,7 @@ class Memory:
         if kernel.launch is None or not is_array(type):
             tile = self._tile_of(fused, place, [a for _, a in readings], type, uses)
             return ArrayUse(
-                number, leaf, name, type, (), None, touched, None, _joined(reasons), tile
+                number, leaf, name, type, (), None, touched, None, "; ".join(reasons), tile
             )
         verdict: bool | None = None
         measured = Measured()
@@ -234,7 +221,7 @@ class Memory:
             reasons[measured.reason] = None
         return ArrayUse(
             number, leaf, name, type, measured.touches, None if is_unknown else measured.traffic,
-            touched, verdict, _joined(reasons),
+            touched, verdict, "; ".join(reasons),
             emitted=None if is_unknown else measured.emitted, change=measured.change,
         )  # fmt: skip
 
@@ -307,10 +294,10 @@ class Memory:
     def _touched_of(
         self, maps: list[IndexingMap], type: TensorType, *, is_unknown: bool
     ) -> Touched:
-        if is_unknown:
-            count = element_count(type) if is_array(type) else 0
-            return whole(type, count, is_exact=False) if count else Touched(is_exact=False)
-        return touched_by(maps, type)
+        if not is_unknown:
+            return touched_by(maps, type)
+        count = element_count(type) if is_array(type) else 0
+        return whole(type, count, is_exact=False) if count else Touched(is_exact=False)
 
     # ----------------------------------------------------------------------------------- tiles
 
@@ -381,13 +368,12 @@ class Memory:
                     self._output_without_map(fused, kernel, number, leaf, root.name, type, tile)
                 )
                 continue
-            measured = Measured()
             try:
                 measured = self._written(maps, type, kernel, kernel.stores.get(number, PLAIN))
             except TooLargeError as error:
                 measured = Measured(reason=error.message)
             if any(map.runtime for map in maps):
-                touched = self._touched_of([*maps], type, is_unknown=False)
+                touched = touched_by([*maps], type)
             else:
                 # Without run-time indices a kernel writes each element of its output.
                 touched = whole(type, element_count(type))
@@ -458,7 +444,3 @@ def _without_traffic(addresses: Iterable[Address]) -> Measured:
     """
     maps = dict.fromkeys([address.map for address in addresses])
     return Measured(tuple([Touch((map,), None, None) for map in maps]))
-
-
-def _joined(reasons: dict[str, None]) -> str:
-    return "; ".join(reasons)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from hloscope.errors import Label, UnsupportedError, message_of
 from hloscope.fusion import Analysis, StructureIds, leaf_types
 from hloscope.indexing import Direction, lookup
-from hloscope.ir import Instruction, Op, TensorType
+from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
 from hloscope.memory.emitters.loop import concatenate, loop, update_in_place, updates_of
 from hloscope.memory.emitters.reduction import reduction
@@ -82,16 +82,13 @@ def kernel_of(choice: Choice) -> Kernel:
         if kind.maker == TRITON and kind.name:
             return Kernel(BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind.name}",))
         _refuse_no_threads(ins, kind)
-    if not any(isinstance(t, TensorType) for r in choice.roots for t in _tensors(choice, r)):
+    tensors = choice.analysis.tensors
+    if not any(isinstance(t, TensorType) for r in choice.roots for t in tensors(r.type)):
         raise UnsupportedError(message_of("`{}` writes no array", Label(choice.fused.name)))
     emitter = choice.emitter
     if emitter == "loop" and (updates := updates_of(choice)):
         return update_in_place(choice, updates)
     return EMITTERS[emitter](choice) or loop(choice)
-
-
-def _tensors(choice: Choice, root: Instruction) -> tuple[object, ...]:
-    return choice.analysis.tensors(root.type)
 
 
 def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
@@ -206,16 +203,11 @@ class XlaKernels:
 
 def _follows_from_types(ins: Instruction) -> bool:
     """Do op, types and called computations determine the instruction's indexing maps?"""
-    if not _are_shared(type(ins.op)):
+    entries = [lookup(direction, type(ins.op)) for direction in Direction]
+    if not all(entry is not None and entry.is_shared for entry in entries):
         return False
     leaves = [leaf for value in (*ins.operands, ins) for leaf in leaf_types(value.type)]
     return all([isinstance(leaf, TensorType) and leaf.is_static for leaf in leaves])
-
-
-def _are_shared(op: type[Op]) -> bool:
-    """Do an op's indexing rules use nothing but the op, its types and its called computations?"""
-    entries = [lookup(direction, op) for direction in Direction]
-    return all(entry is not None and entry.is_shared for entry in entries)
 
 
 def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:

@@ -98,8 +98,7 @@ class Fused:
     @property
     def tensors(self) -> tuple[TensorType, ...]:
         """Return the types of all arrays that the kernel reads."""
-        types = [leaf for value in self.edge for leaf in _arrays(value)]
-        return tuple(types)
+        return tuple([v.type for v in self.edge if isinstance(v.type, TensorType)])
 
     def outputs(self, analysis: Analysis) -> list[tuple[int, Instruction, int, TensorType]]:
         """Return every array that the kernel writes.
@@ -225,11 +224,6 @@ def behind_tuples(ins: Instruction) -> Instruction:
 def unknown(reason: str) -> Accesses:
     """Return one access with no known map, for the given reason."""
     return (Access.unknown(reason),)
-
-
-def _arrays(value: Instruction) -> list[TensorType]:
-    from_leaves = [value.type] if isinstance(value.type, TensorType) else []
-    return from_leaves
 
 
 # --------------------------------------------------------------------------------------------------

@@ -105,7 +105,8 @@ def reduction(choice: Choice) -> Kernel:
         count = len(hero.operands) // 2
         for number, operand in enumerate(hero.operands):
             if number < count:
-                map = _input_map(plan, groups[k], operand)
+                assert isinstance(operand.type, TensorType)
+                map = _map(plan, groups[k], operand.type)
                 inputs[k, number] = map
                 is_row = shape.by_rows and plan.vector > 1
                 readings.append(Reading(operand, 0, map, proof=plan.proof, is_row=is_row))
@@ -127,7 +128,9 @@ def reduction(choice: Choice) -> Kernel:
         tuple(readings),
         inputs,
         tuple(outputs),
-        tile=_matrix(plan),
+        tile=plan.launch.map(
+            plan.ranges, plan.index, zip(plan.index, plan.shape, strict=True)
+        ).simplify(replace_points=False),
         shared=_shared(plan, first),
         unroll=plan.vector,
         stores=stores,
@@ -150,11 +153,6 @@ def _side_output(
             readings.append(Reading(root, leaf, map, proof=plan.proof))
 
 
-def _input_map(plan: Plan, group: int, operand: Instruction) -> IndexingMap:
-    assert isinstance(operand.type, TensorType)
-    return _map(plan, group, operand.type)
-
-
 def _map(plan: Plan, group: int, type: TensorType) -> IndexingMap:
     """Return the map from threads to an array with as many elements as the reduced matrix.
 
@@ -170,12 +168,6 @@ def _map(plan: Plan, group: int, type: TensorType) -> IndexingMap:
         conditions.append((THREAD * 0, 0))
     map = plan.launch.map(plan.ranges, index, conditions)
     return _of_group(map, plan, group).simplify(replace_points=False)
-
-
-def _matrix(plan: Plan) -> IndexingMap:
-    """Return the map from threads to the matrix elements, in the shape that the emitter uses."""
-    conditions = zip(plan.index, plan.shape, strict=True)
-    return plan.launch.map(plan.ranges, plan.index, conditions).simplify(replace_points=False)
 
 
 def _of_group(map: IndexingMap, plan: Plan, group: int) -> IndexingMap:
@@ -427,20 +419,12 @@ def _small_column(choice: Choice, shape: ReductionShape) -> Plan:
 def _shared(plan: Plan, hero: Instruction) -> tuple[SharedAccess, ...]:
     type = hero.operands[0].type
     assert isinstance(type, TensorType)
-    bits = max(type.element.bits, 8)
-    return tuple(
-        [
-            SharedAccess(
-                what,
-                plan.launch.map(plan.out_ranges, index, [(who, below)]).simplify(
-                    replace_points=False
-                ),
-                sizes,
-                bits,
-            )
-            for what, index, sizes, who, below in plan.shared
-        ]
-    )
+    found = []
+    for what, index, sizes, who, below in plan.shared:
+        map = plan.launch.map(plan.out_ranges, index, [(who, below)])
+        map = map.simplify(replace_points=False)
+        found.append(SharedAccess(what, map, sizes, max(type.element.bits, 8)))
+    return tuple(found)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -137,7 +137,9 @@ def _plan(choice: Choice, hero: Instruction, type: TensorType, indices: TensorTy
         return _by_warp(choice, hero, type, indices)
     launch = choice.launch(elements, unroll)
     updates = choice.over_elements(type, launch, unroll)
-    whole = _whole_warps(launch, choice.device.warp)
+    x, y, z = launch.threads
+    warp = choice.device.warp
+    whole = replace(launch, threads=(-(-x // warp) * warp, y, z))
     if slices is None:
         return Plan(updates, None, whole, unroll)
     loading = updates
@@ -153,11 +155,6 @@ def _plan(choice: Choice, hero: Instruction, type: TensorType, indices: TensorTy
             loading = whole.map((unroll,), (mod(linear // each, slices),))
     slices_read = _of_indices(loading, indices)
     return Plan(updates, slices_read, whole, unroll, is_unchecked=is_unchecked)
-
-
-def _whole_warps(launch: Launch, warp: int) -> Launch:
-    x, y, z = launch.threads
-    return replace(launch, threads=(-(-x // warp) * warp, y, z))
 
 
 def _by_warp(choice: Choice, hero: Instruction, type: TensorType, indices: TensorType) -> Plan:

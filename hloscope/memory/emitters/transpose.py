@@ -130,20 +130,12 @@ def _map(tiles: Tiles, indices: Indices, sizes: Sequence[int], type: TensorType)
 
 
 def _shared(tiles: Tiles, source: TensorType) -> tuple[SharedAccess, ...]:
-    bits = max(source.element.bits, 8)
-    return tuple(
-        [
-            SharedAccess(
-                what,
-                tiles.launch.map(some.ranges, some.index, some.inside).simplify(
-                    replace_points=False
-                ),
-                sizes,
-                bits,
-            )
-            for what, some, sizes in tiles.shared
-        ]
-    )
+    found = []
+    for what, some, sizes in tiles.shared:
+        map = tiles.launch.map(some.ranges, some.index, some.inside)
+        map = map.simplify(replace_points=False)
+        found.append(SharedAccess(what, map, sizes, max(source.element.bits, 8)))
+    return tuple(found)
 
 
 # ---------------------------------------------------------------------------------------- tiled
