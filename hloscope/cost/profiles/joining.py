@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from hloscope.cost import known_trip_count, running
 from hloscope.cost.profiles.events import KernelEvent, Profile
-from hloscope.cost.profiles.reading import Structures, kernel_name, programs_in
+from hloscope.cost.profiles.reading import Structures, programs_in
 from hloscope.errors import HloscopeError, InputError, UnknownNameError
 from hloscope.ir import Computation, Instruction, Module, callees_first
+from hloscope.memory.dumps import kernel_name
 from hloscope.ops import AsyncStart, Call, Case, Composite, While
 
 Trust: TypeAlias = Literal["hlo_op", "annotation", "name", "order"]

@@ -44,7 +44,6 @@ from hloscope.fusion import StructureIds
 from hloscope.hlo_parser import parse_hlo, proto_text
 from hloscope.ir import Computation, Instruction, Module, callees_first
 from hloscope.ops import Constant
-from hloscope.support.lazy import pattern
 
 # --------------------------------------------------------------------------------------------------
 # Reader of profiles of all formats, which are recognised by content and not by file name.
@@ -281,22 +280,9 @@ def chosen_program(profile: Profile, choice: str) -> ProfiledProgram:
 
 
 # --------------------------------------------------------------------------------------------------
-# Names of emitted kernels, and keys of fusions that share a kernel.
+# Keys of fusions that share a kernel.
 #
-# Source: XLA `llvm_util.cc` SanitizeFunctionName, `kernel_reuse_cache.cc`.
-
-
-_OUTSIDE: Final = pattern(r"[^A-Za-z0-9_$]")
-
-
-def kernel_name(instruction: str) -> str:
-    """Return the name of the kernel that XLA emits for an instruction.
-
-    >>> kernel_name("loop_add_fusion.3"), kernel_name("2d-fusion")
-    ('loop_add_fusion_3', '_2d_fusion')
-    """
-    name = _OUTSIDE.sub("_", instruction)
-    return f"_{name}" if name[:1].isdecimal() else name
+# Source: XLA `kernel_reuse_cache.cc`.
 
 
 class Structures:

@@ -180,11 +180,11 @@ class _Reader(Struct):
 
     def _region(self, name: str, operands: Sequence[str]) -> _Region:
         if name == "scf.for":
-            low, high, step = [self._constant(o) for o in (*operands, "", "", "")[:3]]
-            if low is None or high is None or step is None or step < 1:
-                return _Region(reason="the bounds of its loop are not constant")
-            counter = Range(len(self._loops())) * step + low
-            return _Region(max(-(-(high - low) // step), 0), counter)
+            match [self.values.get(operand) for operand in operands[:3]]:
+                case [Const(low), Const(high), Const(step)] if step > 0:
+                    counter = Range(len(self._loops())) * step + low
+                    return _Region(max(-(-(high - low) // step), 0), counter)
+            return _Region(reason="the bounds of its loop are not constant")
         is_plain = name in ("builtin.module", "tt.func", "tt.reduce", "tt.scan")
         return _Region(reason="" if is_plain else f"it stands in `{name}`")
 
@@ -218,15 +218,8 @@ class _Reader(Struct):
             what = _NOT_READ[name]
             self.accesses.append(TritonAccess(-1, False, "", reason=f"{what}, `{name}`", line=line))
         elif result is not None:
-            self.values[result] = self._result(name, operands, rest)
-
-    def _result(self, name: str, operands: list[str], rest: str) -> Value:
-        given = [self.values.get(operand) for operand in operands]
-        return result_of(name, given, rest, self._box)
-
-    def _constant(self, operand: str) -> int | None:
-        value = self.values.get(operand)
-        return value.value if isinstance(value, Const) else None
+            given = [self.values.get(operand) for operand in operands]
+            self.values[result] = result_of(name, given, rest, self._box)
 
     def _box(self, *exprs: Expr) -> Mapping[Var, Interval]:
         """Return bounds of the variables in expressions, by the loops around the current line."""
