@@ -136,7 +136,7 @@ class AccessCost(Struct, frozen=True):
         return self.array.wasted * self.runs
 
 
-class ProgramCost:
+class ProgramCost(Struct, frozen=True, eq=False):
     """The cost of the kernels of a program on a device.
 
     Attributes:
@@ -147,20 +147,11 @@ class ProgramCost:
         is_judged: Were the transfers of threads counted?
     """
 
-    def __init__(
-        self,
-        module: Module,
-        device: Device,
-        target: Target,
-        kernels: Iterable[KernelCost],
-        *,
-        is_judged: bool,
-    ) -> None:
-        self.module: Final = module
-        self.device: Final = device
-        self.target: Final = target
-        self.kernels: Final = tuple(kernels)
-        self.is_judged: Final = is_judged
+    module: Module
+    device: Device
+    target: Target
+    kernels: tuple[KernelCost, ...]
+    is_judged: bool
 
     @property
     def accesses(self) -> list[AccessCost]:
@@ -280,9 +271,8 @@ def program_cost(
         costs.of(ins, places.get(computation) or Place(computation, 1, (), 1, 1))
         for computation, ins in shown([*chosen])
     ]
-    return ProgramCost(
-        module, device, target, _with_one_branch(kernels, places), is_judged=is_judged
-    )
+    counted = tuple(_with_one_branch(kernels, places))
+    return ProgramCost(module, device, target, counted, is_judged)
 
 
 class KernelCosts:

@@ -32,13 +32,11 @@ from hloscope.support.arrays import Bools, Ints, np, sorted_unique
 from hloscope.support.devices import AS_OF, Device
 from hloscope.tiling import (
     ChosenTiles,
-    Fused as TiledFusion,
     Refusal,
     chosen_sizes,
     chosen_tiles,
-    fusion_config,
-    symbolic_tiles,
     tile_traffics,
+    tiles_of,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -216,8 +214,7 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
         chosen = replace(known, outputs=(tile,))
     if chosen is None:
         return None
-    kind = str(fusion_config(ins).get("kind", ""))
-    symbolic = symbolic_tiles(TiledFusion.of(ins), kind=kind)
+    symbolic = tiles_of(ins)
     if isinstance(symbolic, Refusal):
         return None
     sizes = chosen_sizes(symbolic, chosen)

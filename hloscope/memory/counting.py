@@ -5,7 +5,7 @@ Requests with the same pattern are counted once (`periods`). The rest is evaluat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import gcd, prod
 from typing import Final, NamedTuple
 
@@ -23,6 +23,7 @@ from hloscope.errors import TooLargeError
 from hloscope.indexing import Constraint, unravel
 from hloscope.memory.periods import Values, representatives
 from hloscope.memory.requests import EXACT, LANE, SAMPLED, Request, Requests, Traffic
+from hloscope.memory.touched import satisfied
 from hloscope.support.arrays import Bools, Ints, np
 from hloscope.support.devices import LINE, SECTOR
 
@@ -43,20 +44,6 @@ FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
 NOWHERE: Final = (1 << 63) - 1
 _SLOWER: Final = 16
 """How many times slower numpy computes with Python integers, which hold values beyond int64."""
-
-
-def satisfied(
-    constraints: Iterable[Constraint], at: Mapping[Var, Ints], shape: Sequence[int]
-) -> Bools:
-    """Return where all constraints hold: an array of the given shape.
-
-    `at` has an array of values for each variable; the arrays broadcast to the shape.
-    """
-    found = np.ones(shape, dtype=np.bool_)
-    for e, interval in constraints:
-        value = evaluate_array(e, at)
-        found &= (value >= interval.lo) & (value <= interval.hi)
-    return found
 
 
 def counted(requests: Requests, budget: int = BUDGET) -> Traffic:

@@ -35,7 +35,7 @@ from hloscope.memory.kinds import (
 from hloscope.memory.verdicts import transposes
 from hloscope.ops import CustomCall, Fusion
 from hloscope.support.devices import Device
-from hloscope.tiling import chosen_tiles, fusion_config
+from hloscope.tiling import chosen_tiles, fusion_config, fusion_kind
 
 # --------------------------------------------------------------------------------------------------
 # The kernel of a fusion: selection of XLA:GPU's emitter, and its thread maps.
@@ -158,7 +158,7 @@ class KernelKeys:
         return (
             self._structure_ids.number(ins.calls[0]),
             self._structure_ids.op_number(ins.op),
-            str(config.get("kind", "")),
+            fusion_kind(ins),
             chosen_tiles(ins) if config else None,
         )
 

@@ -32,15 +32,13 @@ from hloscope.memory.storage import array_of, is_array
 from hloscope.support.lazy import pattern
 from hloscope.tiling import (
     ChosenTiles,
-    Fused as TiledFusion,
     Refusal,
     TiledComputation,
     TiledInstruction,
     Tiler,
     chosen_sizes,
     chosen_tiles,
-    fusion_config,
-    symbolic_tiles,
+    tiles_of,
 )
 
 if TYPE_CHECKING:
@@ -430,7 +428,7 @@ def _tiles(ins: Instruction, given: ThreadLayout) -> TiledComputation:
         chosen = replace(ChosenTiles(""), outputs=(given.tile,))
     if chosen is None:
         raise UnsupportedError("the dump holds no tile sizes: give them with --tile")
-    symbolic = symbolic_tiles(TiledFusion.of(ins), kind=str(fusion_config(ins).get("kind", "")))
+    symbolic = tiles_of(ins)
     if isinstance(symbolic, Refusal):
         raise UnsupportedError(f"XLA's tiling refuses it: {symbolic.reason}")
     if any(p.is_contracting for p in symbolic.parameters):

@@ -6,7 +6,7 @@ addresses of the map are the sums of one address of each set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import gcd, prod
 from typing import Final, TypeAlias
@@ -29,6 +29,7 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.indexing import (
+    Constraint,
     IndexingMap,
     RuntimeVariable,
     address_map,
@@ -37,9 +38,8 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import TensorType, storage_bits
-from hloscope.memory.counting import satisfied
 from hloscope.memory.storage import data_bytes, element_count, storage_bytes
-from hloscope.support.arrays import Ints, np, sorted_unique
+from hloscope.support.arrays import Bools, Ints, np, sorted_unique
 from hloscope.support.devices import SECTOR
 
 MOST_POINTS: Final = 1 << 20
@@ -373,6 +373,20 @@ def _groups(map: IndexingMap) -> list[frozenset[Var]]:
         if joined:
             every = [*[group for group in every if not group & used], joined]
     return [frozenset(group) for group in every]
+
+
+def satisfied(
+    constraints: Iterable[Constraint], at: Mapping[Var, Ints], shape: Sequence[int]
+) -> Bools:
+    """Return where all constraints hold: an array of the given shape.
+
+    `at` has an array of values for each variable; the arrays broadcast to the shape.
+    """
+    found = np.ones(shape, dtype=np.bool_)
+    for e, interval in constraints:
+        value = evaluate_array(e, at)
+        found &= (value >= interval.lo) & (value <= interval.hi)
+    return found
 
 
 def _addresses(

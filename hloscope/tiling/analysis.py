@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from hloscope.ops import (
     Reshape,
     ScaledDot,
 )
-from hloscope.support.walks import needed_first
+from hloscope.support.walks import needed_first, without_recursion
 from hloscope.tiling.constraints import TileConstraints
 from hloscope.tiling.fused import Fused
 from hloscope.tiling.symbolic import SymbolicTile, symbolic_tile
@@ -282,9 +282,9 @@ class _TileTraversal:
 
     def run(self, root: TiledNode) -> list[TiledNode]:
         """Return the tiles of everything that the root depends on; the root's is the last."""
-        return without_recursion(self._region, root)
+        return without_recursion(self._region(root))
 
-    def _region(self, root: TiledNode) -> RecursiveCalls[TiledNode, list[TiledNode]]:
+    def _region(self, root: TiledNode) -> Generator[Any, Any, list[TiledNode]]:
         """Return the tiles of one region, its root last.
 
         Yields the roots of nested regions to receive their tiles.
@@ -311,13 +311,13 @@ class _TileTraversal:
                 runtime = [n for n in dict.fromkeys(runtime) if n.instruction in read]
                 child = TiledNode(operand, composed, runtime, output, claim or node.claim)
                 if isinstance(node.instruction.op, Concatenate):
-                    region = yield child
+                    region = yield self._region(child)
                     node.operands.append(region[-1])
                     node.regions.append(region)
                     continue
                 is_loop = isinstance(operand.op, DOTS)
                 if is_loop and child.key not in known:
-                    (child,) = yield child
+                    (child,) = yield self._region(child)
                 kept = known.setdefault(child.key, child)
                 node.operands.append(kept)
                 if kept is child and not is_loop:  # a dot's operands were traversed with its region
@@ -535,44 +535,3 @@ def _definitions_first(root: TiledNode) -> dict[int, int]:
     """
     nodes = needed_first([root], lambda node: [*node.operands, *node.runtime])
     return {id(node): number for number, node in enumerate(nodes)}
-
-
-# --------------------------------------------------------------------------------------------------
-# Recursive generator functions that run without Python's stack, to any depth.
-
-
-Q = TypeVar("Q")
-A = TypeVar("A")
-RecursiveCalls: TypeAlias = Generator[Q, Any, A]
-"""Generator of a recursive function.
-
-It yields the arguments of recursive calls, receives their results, and returns its result.
-"""
-
-
-def without_recursion(function: Callable[[Q], RecursiveCalls[Q, A]], arguments: Q) -> A:
-    """Return the result of `function(arguments)`, without recursion on Python's stack.
-
-    `function` is a generator function that yields the arguments of recursive calls.
-
-    >>> def depth(tree):
-    ...     below = []
-    ...     for child in tree:
-    ...         below.append((yield child))
-    ...     return 1 + max(below, default=0)
-    >>> without_recursion(depth, [[], [[]]])
-    3
-    """
-    waiting = [function(arguments)]
-    answer: Any = None
-    while waiting:
-        try:
-            further = waiting[-1].send(answer)
-        except StopIteration as done:
-            waiting.pop()
-            answer = done.value
-        else:
-            waiting.append(function(further))
-            answer = None
-    found: A = answer
-    return found

@@ -15,9 +15,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from hloscope.fusion import Analysis
 from hloscope.ir import Instruction, TensorType, backend_config
 from hloscope.ops import Fusion
-from hloscope.tiling.analysis import DOTS, SymbolicTiles
+from hloscope.tiling.analysis import DOTS, SymbolicTiles, symbolic_tiles
+from hloscope.tiling.fused import Fused
+from hloscope.tiling.tile import Refusal
 
 BLOCK_LEVEL: Final = "block_level_fusion_config"
 GEMM: Final = "triton_gemm_config"
@@ -56,6 +59,21 @@ def fusion_config(ins: Instruction) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def fusion_kind(ins: Instruction) -> str:
+    """Return the kind of a fusion by its backend config; empty if it states none."""
+    return str(fusion_config(ins).get("kind", ""))
+
+
+def tiles_of(ins: Instruction, analysis: Analysis | None = None) -> SymbolicTiles | Refusal:
+    """Return the symbolic tiles of a fusion or instruction, or the reason why XLA has none.
+
+    Args:
+        ins: The fusion or instruction.
+        analysis: Indexing analysis with XLA's convention; `None` for a new one.
+    """
+    return symbolic_tiles(Fused.of(ins), analysis, kind=fusion_kind(ins))
+
+
 def chosen_tiles(ins: Instruction) -> ChosenTiles | None:
     """Return the tiling that a fusion's dump states; `None` if it states no tile sizes.
 
@@ -83,7 +101,7 @@ split_k=0)
     if not outputs:
         return None
     return ChosenTiles(
-        str(config.get("kind", "")),
+        fusion_kind(ins),
         tuple(outputs),
         tuple(contractions),
         _number(block, "num_warps"),

@@ -10,10 +10,10 @@ Source: XLA `TiledHloSchedule`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice, product
 from math import prod
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -33,7 +33,6 @@ from hloscope.ops import Concatenate, DotGeneral
 from hloscope.support.arrays import np
 from hloscope.tiling.analysis import (
     DOTS,
-    RecursiveCalls,
     SymbolicTiles,
     TiledNode,
     without_recursion,
@@ -272,7 +271,7 @@ class _Concrete:
         root = nodes[-1]
         active = with_parameters(root.map, ())
         place = self._iteration_space(root.map, active, None)
-        instructions = without_recursion(self._region, (nodes, place))
+        instructions = without_recursion(self._region(nodes, place))
         bounds = [place.bounds[p] for p in active]
         return TiledComputation(
             self._sizes, tuple(bounds), instructions, self._roots(instructions, prod(bounds))
@@ -341,24 +340,21 @@ class _Concrete:
     # ---------------------------------------------------------------------------- instructions
 
     def _region(
-        self, arguments: tuple[Sequence[TiledNode], _IterationSpace]
-    ) -> RecursiveCalls[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
+        self, nodes: Sequence[TiledNode], place: _IterationSpace
+    ) -> Generator[Any, Any, tuple[TiledInstruction, ...]]:
         """Return the tiles of one region, without duplicates.
 
-        Yields nested regions, with their iteration spaces, to receive their tiles.
-
         Args:
-            arguments: The nodes of the region, operands before users, and the region's iteration
-                space.
+            nodes: The nodes of the region, operands before users.
+            place: The region's iteration space.
         """
-        nodes, place = arguments
         known: dict[tuple[object, ...], TiledInstruction] = {}
         for node in nodes:
             regions = []
             for region, inner in zip(
                 node.regions, self._inner_iterations(node, place), strict=True
             ):
-                regions.append((yield region, inner))
+                regions.append((yield self._region(region, inner)))
             tiled = self._instruction(node, place, regions)
             self._made[id(node)] = known.setdefault(tiled.key, tiled)
         return tuple(known.values())

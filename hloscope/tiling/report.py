@@ -21,8 +21,8 @@ from hloscope.indexing import (
     integers,
 )
 from hloscope.ir import Instruction, TensorType, Type
-from hloscope.tiling.analysis import Parameter, SymbolicTiles, symbolic_tiles
-from hloscope.tiling.chosen import ChosenTiles, chosen_sizes, chosen_tiles, fusion_config
+from hloscope.tiling.analysis import Parameter, SymbolicTiles
+from hloscope.tiling.chosen import ChosenTiles, chosen_sizes, chosen_tiles, tiles_of
 from hloscope.tiling.concrete import ScheduleName, TiledComputation, TiledInstruction, Tiler
 from hloscope.tiling.fused import Fused
 from hloscope.tiling.sweeping import Ranking
@@ -143,9 +143,7 @@ def tile_report(
         ValueError: The sizes are of another number, or not positive.
         UnsupportedError: No output is a tensor whose sizes are known.
     """
-    kind = str(fusion_config(ins).get("kind", ""))
-    fused = Fused.of(ins)
-    symbolic = symbolic_tiles(fused, by_convention, kind=kind)
+    fused, symbolic = Fused.of(ins), tiles_of(ins, by_convention)
     output, type = _output(ins, fused, symbolic, analysis)
     if isinstance(symbolic, SymbolicTiles):
         parameters = symbolic.parameters

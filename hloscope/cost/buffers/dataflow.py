@@ -225,9 +225,13 @@ class Dataflow:
         for ins in positions.schedule.instructions:
             match ins.op:
                 case While():
-                    self._loop(ins)
+                    # The parameters of condition and body, and the loop, show what arrives.
+                    inputs = loop_inputs(ins, runs[ins])
+                    parameters = [p for callee in runs[ins] for p in callee.parameters[:1]]
+                    for shown in (*parameters, ins):
+                        self._join(shown, inputs)
                 case Case():
-                    self._branches(ins)
+                    self._join(ins, [callee.root for callee in runs[ins]])
                 case _:
                     rule = _RULES.find(ins.op)
                     for part in rule(ins, runs.get(ins, ())) if rule is not None else ():
@@ -242,16 +246,6 @@ class Dataflow:
         for own, other in positions.pairs(ins, part.output, part.source, part.inside):
             if not (part.arrays_only and isinstance(positions.type(own), TupleType)):
                 self.value[own] = other
-
-    def _loop(self, ins: Instruction) -> None:
-        """Make a `while` and its callees' parameters phis of initial value and body root."""
-        for callee in self.positions.schedule.runs[ins]:
-            for parameter in callee.parameters[:1]:
-                self._join(parameter, _loop_inputs(ins, self.positions))
-        self._join(ins, _loop_inputs(ins, self.positions))
-
-    def _branches(self, ins: Instruction) -> None:
-        self._join(ins, [callee.root for callee in self.positions.schedule.runs[ins]])
 
     def _join(self, ins: Instruction, sources: list[Instruction]) -> None:
         """Make each position of `ins` a phi of the corresponding positions of `sources`."""
@@ -366,9 +360,11 @@ class Dataflow:
                 todo += users[phi]
 
 
-def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
-    """Return the values that become a `while`'s parameter: its operand and its body's root."""
-    runs = positions.schedule.runs[ins]
+def loop_inputs(ins: Instruction, runs: Runs) -> list[Instruction]:
+    """Return the values that become a `while`'s parameter: its operand and its body's root.
+
+    `runs` are the condition and the body.
+    """
     return [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]
 
 
@@ -473,10 +469,7 @@ def _async_ends(positions: Positions) -> dict[Computation, int]:
     ends: dict[Instruction, int] = {}
     for moment, ins in enumerate(schedule.instructions):
         if isinstance(ins.op, AsyncDone):
-            start = ins
-            while isinstance(start.op, AsyncDone | AsyncUpdate) and start.operands:
-                start = start.operands[0]
-            ends[start] = moment
+            ends[_start_of(ins)] = moment
     found: dict[Computation, int] = {}
     # `callers` lists callers before callees, so the outer computation is known by now.
     for callee, (caller, _) in schedule.callers.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from hloscope.cost.buffers.schedule import tree_of
 from hloscope.hlo_parser import OPERAND_ALIASING, ShapeIndex, aliasing_in
 from hloscope.ir import ByOp, Instruction, Op, TensorType, TupleType, Type, storage_bits
 from hloscope.ops import (
@@ -491,12 +492,9 @@ def _fused_in_place(ins: Instruction) -> Iterator[InPlace]:
 
 def _leaves(ins: Instruction) -> Iterator[ShapeIndex]:
     """Yield the shape index of each array in a result."""
-    stack: list[tuple[ShapeIndex, Type]] = [((), ins.type)]
-    while stack:
-        index, type = stack.pop()
-        if isinstance(type, TupleType):
-            stack += [((*index, k), element) for k, element in enumerate(type.elements)]
-        else:
+    tree = tree_of(ins.type)
+    for index, type in zip(tree.indices, tree.types, strict=True):
+        if not isinstance(type, TupleType):
             yield index
 
 

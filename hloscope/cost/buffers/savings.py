@@ -367,7 +367,8 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
         # Outside of the stretch nothing changes: `before` and `after` are the running maxima there.
         # Inside, at most `lower` minus the buffer is live.
         inside = memory.lower - buffer.bytes
-        end = following.moment if not _is_carried(buffer) else buffer.last + 1
+        is_state = any(isinstance(value.instruction.op, While) for value in buffer.values)
+        end = buffer.last + 1 if is_state else following.moment
         without = max(before[last.moment], (after[end] if end < len(after) else 0), inside)
         cheap = _is_cheap(memory, value.instruction, following)
         found.append(Recomputation(buffer, value, last, following, end, without, cheap))
@@ -389,11 +390,6 @@ def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
         changes[row.last.moment + 1] -= row.buffer.bytes
         changes[row.end] += row.buffer.bytes
     return max([a + b for a, b in zip(memory.device.least, accumulate(changes), strict=False)])
-
-
-def _is_carried(buffer: Buffer) -> bool:
-    """Is the buffer part of a loop's state?"""
-    return any(isinstance(value.instruction.op, While) for value in buffer.values)
 
 
 def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
@@ -625,19 +621,10 @@ def transient_kind(value: Value) -> str:
         is_gathered = isinstance(ins.op.wrapped, AllGather) and value.index[:1] == (1,)
         return "gathered" if is_gathered else ""
     if isinstance(ins.op, CustomCall):
-        return "scratch" if value.index and value.index != (0,) and _is_bytes(value) else ""
-    root = _root(ins)
-    return next((name for op, name in _MOVES if isinstance(root.op, op)), "")
-
-
-def _is_bytes(value: Value) -> bool:
-    return isinstance(value.type, TensorType) and value.type.element.name in ("u8", "s8")
-
-
-def _root(ins: Instruction) -> Instruction:
-    """Return the instruction that computes a value; for a fusion its root, before bitcasts."""
+        is_bytes = isinstance(value.type, TensorType) and value.type.element.name in ("u8", "s8")
+        return "scratch" if value.index and value.index != (0,) and is_bytes else ""
     if isinstance(ins.op, Fusion) and ins.calls:
         ins = ins.calls[0].root
         while isinstance(ins.op, Bitcast):
             ins = ins.operands[0]
-    return ins
+    return next((name for op, name in _MOVES if isinstance(ins.op, op)), "")

@@ -277,9 +277,7 @@ class _Joining:
         if unnamed:
             self._by_kernel(unnamed)
         if not self._of:
-            some = ", ".join(
-                [f"`{name}`" for name in list(dict.fromkeys(e.name for e in events))[:5]]
-            )
+            some = ", ".join([f"`{name}`" for name in [*dict.fromkeys(e.name for e in events)][:5]])
             what = f"{self._profile.source}: no event is of module `{module.name}`"
             raise InputError(f"{what}: it has {_labels(events)} ({some})")
         own = self._own_times()
@@ -288,7 +286,10 @@ class _Joining:
         executions = self._executions(counts, runs)
         if not runs:
             runs = executions.get(module.entry, 0)
-        measured = self._measured(own, executions)
+        places: dict[Instruction, list[int]] = defaultdict(list)
+        for at in sorted(self._of):
+            places[self._of[at]].append(at)
+        measured = {ins: self._measure(ins, some, own, executions) for ins, some in places.items()}
         total = sum(own)
         by_trust: Counter[Trust] = Counter()
         for at, trust in self._trust.items():
@@ -567,14 +568,6 @@ class _Joining:
             whole_turns, rest = divmod(count, times[home])
             turns[ins] = count / times[home] if rest else whole_turns
         return turns
-
-    def _measured(
-        self, own: list[int], executions: Mapping[Computation, int]
-    ) -> dict[Instruction, Measured]:
-        places: dict[Instruction, list[int]] = defaultdict(list)
-        for at in sorted(self._of):
-            places[self._of[at]].append(at)
-        return {ins: self._measure(ins, some, own, executions) for ins, some in places.items()}
 
     def _measure(
         self,

@@ -115,14 +115,7 @@ def _of_folder(folder: Path, label: str) -> Profile:
         raise InputError(f"`{label}` is a directory without *.xplane.pb in plugins/profile/TIME")
     found = [read_profile(file) for file in files]
     if len(found) == 1:
-        return profile_of(
-            list(found[0].events),
-            label,
-            found[0].form,
-            devices=found[0].devices,
-            programs=found[0].programs,
-            problems=[*found[0].problems, *problems],
-        )
+        return replace(found[0], source=label, problems=(*found[0].problems, *problems))
     return _merged(found, label, problems)
 
 
@@ -207,19 +200,13 @@ def _table_form(head: str) -> str:
 
     Empty if it is unknown. `head` is the beginning of the text.
     """
+    forms = ("ranges", RANGES), ("rocm", (DISPATCHES,)), ("trace", (TRACE,))
     for line in head.splitlines():
         names = {column(cell.strip().strip('"'))[0] for cell in line.split(",")}
-        if _has(names, RANGES):
-            return "ranges"
-        if _has(names, (DISPATCHES,)):
-            return "rocm"
-        if _has(names, (TRACE,)):
-            return "trace"
+        for form, needed in forms:
+            if any(need <= names for need in needed):
+                return form
     return ""
-
-
-def _has(names: set[str], needed: Iterable[frozenset[str]]) -> bool:
-    return any(need <= names for need in needed)
 
 
 # --------------------------------------------------------------------------------------------------
