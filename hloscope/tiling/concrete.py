@@ -219,12 +219,6 @@ class Tiler:
             return error.refusal
 
 
-def _granted(found: IndexingMap | Refusal) -> IndexingMap:
-    if isinstance(found, Refusal):
-        raise RefusedError(found)
-    return found
-
-
 def _not_divisible(interval: Interval, parameter: int, size: int) -> str:
     return f"the bounds {interval} of parameter {parameter} are not divisible by tile size {size}"
 
@@ -314,7 +308,9 @@ class _Concrete:
             offsets = major_to_minor(tiles, space)
         else:
             offsets = transposed(tiles, space, self._exchanged)
-        return _IterationSpace(active, tuple(bounds), _granted(offsets), parent is not None)
+        if isinstance(offsets, Refusal):
+            raise RefusedError(offsets)
+        return _IterationSpace(active, tuple(bounds), offsets, parent is not None)
 
     def _offsets(self, node: TiledNode, iteration: _IterationSpace) -> IndexingMap:
         """Return the map from the number of a program to the first index of a node's tile.
@@ -355,7 +351,15 @@ class _Concrete:
                 node.regions, self._inner_iterations(node, place), strict=True
             ):
                 regions.append((yield self._region(region, inner)))
-            tiled = self._instruction(node, place, regions)
+            tiled = TiledInstruction(
+                node,
+                node.tile.sizes_at(self._sizes),
+                node.tile.strides_at(self._sizes),
+                self._offsets(node, place),
+                [self._made[id(n)] for n in node.operands],
+                [self._made[id(n)] for n in node.runtime],
+                regions,
+            )
             self._made[id(node)] = known.setdefault(tiled.key, tiled)
         return tuple(known.values())
 
@@ -370,23 +374,6 @@ class _Concrete:
         if isinstance(node.instruction.op, Concatenate):
             parent = iteration
         return [self._iteration_space(region[-1].map, active, parent) for region in node.regions]
-
-    def _instruction(
-        self,
-        node: TiledNode,
-        iteration: _IterationSpace,
-        regions: Sequence[tuple[TiledInstruction, ...]],
-    ) -> TiledInstruction:
-        made = self._made
-        return TiledInstruction(
-            node,
-            node.tile.sizes_at(self._sizes),
-            node.tile.strides_at(self._sizes),
-            self._offsets(node, iteration),
-            [made[id(n)] for n in node.operands],
-            [made[id(n)] for n in node.runtime],
-            regions,
-        )
 
     # ------------------------------------------------------------------------------------ roots
 
@@ -498,9 +485,6 @@ def transposed(
         space: The iterated dimensions, major to minor. All others are at position 0.
         exchanged: Numbers of the two dimensions.
     """
-    wrong = _check(space, tiles)
-    if wrong is not None:
-        return wrong
     at = {dim: k for k, (dim, _) in enumerate(space)}
     order = [*space]
     if all(dim in at for dim in exchanged):

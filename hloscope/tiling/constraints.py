@@ -219,7 +219,8 @@ class TileConstraints(Struct, frozen=True):
         >>> print(TileConstraints.of(Within(Const(1), ONE)))
         always satisfied
         """
-        return cls(tuple(dict.fromkeys([c for c in clauses if not _is_always(c)])))
+        bounding = [c for c in clauses if {} not in map(_simple, c.alternatives())]
+        return cls(tuple(dict.fromkeys(bounding)))
 
     def __and__(self, other: TileConstraints) -> TileConstraints:
         if not other.clauses:
@@ -290,10 +291,6 @@ class TileConstraints(Struct, frozen=True):
                 )
             found = (found & some).simplify()
         return found
-
-
-def _is_always(clause: Clause) -> bool:
-    return {} in map(_simple, clause.alternatives())
 
 
 def _simple(conjunction: Iterable[Within]) -> dict[Expr, Interval] | None:

@@ -220,7 +220,9 @@ def _operands(report: TileReport, analysis: Analysis) -> list[OperandTiles]:
         type = analysis.tensors(operand.type)[leaf]
         exact, claim = _exact(accesses, report.output_sizes, shape)
         maps = tuple([a.map for a in accesses if a.map is not None])
-        xla = _xla_tile(report, operand)
+        every = report.tiled.every() if isinstance(report.tiled, TiledComputation) else ()
+        tiled = [t for t in every if t.instruction is operand]
+        xla = tiled[0] if len(tiled) == 1 else None
         found.append(OperandTiles(place, leaf, operand, type, maps, exact, claim, xla))
     return sorted(found, key=lambda o: (o.number, o.leaf))
 
@@ -237,13 +239,6 @@ def _exact(
             return ExactTiles(sizes, TileVerdict.UNDECIDED, reason), ""
     maps = [a.map for a in accesses if a.map is not None]
     return exact_tiles(maps, sizes, shape=shape), "; ".join(dict.fromkeys(claims))
-
-
-def _xla_tile(report: TileReport, operand: Instruction) -> TiledInstruction | None:
-    if not isinstance(report.tiled, TiledComputation):
-        return None
-    found = [t for t in report.tiled.every() if t.instruction is operand]
-    return found[0] if len(found) == 1 else None
 
 
 def raise_unsupported(ins: Instruction) -> NoReturn:

@@ -13,6 +13,7 @@ of XLA's tiling cost model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from math import prod
 from typing import Final, NamedTuple
 
@@ -277,7 +278,8 @@ def search(
                 found.is_valid[row] = fits[row] = False
             else:
                 good.append(int(row))
-    before = [int(row) for row in order[: _position(order, good)] if found.is_valid[row]]
+    better = takewhile(lambda row: row != good[0], order) if good else order
+    before = [int(row) for row in better if found.is_valid[row]]
     refused = before[::-1][:top]
     return Ranking(
         limits,
@@ -363,14 +365,6 @@ def transaction_of(limits: Limits) -> int:
     return TRANSACTION if device is None else device.transaction
 
 
-def _position(order: Ints, good: Sequence[int]) -> int:
-    """Return how many tilings in `order` come before `good[0]`.
-
-    `good` has the tilings that fit the device, the best first.
-    """
-    return int(np.flatnonzero(order == good[0])[0]) if good else len(order)
-
-
 class _Sweeping:
     """Computes one sweep; tile sizes are computed once for equal symbolic sizes."""
 
@@ -394,7 +388,10 @@ class _Sweeping:
             figures = counted(array.node, array.region, self._table, self._transaction)
             moved = moved + figures.moved * once
         for node, _ in regions_of(symbolic.nodes):
-            is_valid &= self._can_place(node)
+            # XLA places no tile that begins before the bounds, or whose strides are negative.
+            for p, v in enumerate(node.map.dims):
+                is_valid &= v.interval.lo % self._table[:, p] == 0
+            is_valid &= (node.tile.strides_array(self._table) >= 0).all(axis=1)
             padded = self.padded(node)
             elements = np.maximum(elements, padded)
             if node.instruction not in symbolic.fused.inside:
@@ -419,18 +416,6 @@ class _Sweeping:
             elements,
             dot_side,
         )
-
-    def _can_place(self, node: TiledNode) -> Bools:
-        """Return for which tilings XLA can place the node's tile: [tilings].
-
-        Tiles of a concatenate must begin where operands do, and no stride may be negative.
-        `Tiler.tiled` refuses such tilings one by one.
-        """
-        found = np.ones(len(self._table), dtype=bool)
-        for p, v in enumerate(node.map.dims):
-            if v.interval.lo:
-                found &= v.interval.lo % self._table[:, p] == 0
-        return found & (node.tile.strides_array(self._table) >= 0).all(axis=1)
 
     def sizes(self, node: TiledNode) -> Ints:
         """Return the sizes of a node's tile for each tiling: [tilings, dimensions]."""

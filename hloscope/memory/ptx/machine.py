@@ -209,16 +209,21 @@ def _special_registers() -> dict[str, Callable[[Batch], Array | int]]:
         "%cluster_ctarank": lambda b: 0,
         "%cluster_nctarank": lambda b: 1,
     }
-    for i, axis in enumerate("xyz"):
-        found |= {
-            f"%tid.{axis}": lambda b, i=i: _digit(b.thread_of, b.block, i),
-            f"%ntid.{axis}": lambda b, i=i: b.block[i],
-            f"%ctaid.{axis}": lambda b, i=i: _digit(b.blocks.start + b.block_of, b.grid, i),
-            f"%nctaid.{axis}": lambda b, i=i: b.grid[i],
-            f"%cluster_ctaid.{axis}": lambda b: 0,
-            f"%cluster_nctaid.{axis}": lambda b: 1,
-        }
+    for i in range(3):
+        found |= _registers_of_axis(i)
     return found
+
+
+def _registers_of_axis(i: int) -> dict[str, Callable[[Batch], Array | int]]:
+    axis = "xyz"[i]
+    return {
+        f"%tid.{axis}": lambda b: _digit(b.thread_of, b.block, i),
+        f"%ntid.{axis}": lambda b: b.block[i],
+        f"%ctaid.{axis}": lambda b: _digit(b.blocks.start + b.block_of, b.grid, i),
+        f"%nctaid.{axis}": lambda b: b.grid[i],
+        f"%cluster_ctaid.{axis}": lambda b: 0,
+        f"%cluster_nctaid.{axis}": lambda b: 1,
+    }
 
 
 def _digit(numbers: Ints, sizes: Dim3, axis: int) -> Array:
