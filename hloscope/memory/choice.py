@@ -341,8 +341,9 @@ def is_intermediate(ins: Instruction, most_operands: int) -> bool:
         return False
     if ins.op.name == "copy":
         here, there = array_of(ins), array_of(ins.operands[0])
-        is_known = here is not None and there is not None
-        return is_known and major_to_minor(here) == major_to_minor(there)
+        if here is None or there is None:
+            return False
+        return major_to_minor(here) == major_to_minor(there)
     if isinstance(ins.op, Reshape | Transpose):
         return leaves_memory(ins)
     return isinstance(ins.op, Elementwise | Bitcast)

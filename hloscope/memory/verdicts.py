@@ -34,7 +34,7 @@ from hloscope.indexing import (
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.storage import ReductionShape, array_of
 from hloscope.ops import Bitcast, BroadcastInDim, Elementwise, Fusion, Iota, Transpose
-from hloscope.support.arrays import np, sorted_unique
+from hloscope.support.arrays import Ints, np, sorted_unique
 from hloscope.support.devices import Device
 
 LANES: Final = 32
@@ -240,7 +240,7 @@ def _runs(of_lane: Expr, of_loop: Expr, sample: IndexingMap) -> list[int]:
             return [abs(step) * (LANES - 1) + loop]
         return [loop] * LANES
     lanes = sample.dims[0].interval
-    at = {_TH: np.arange(lanes.lo, lanes.hi + 1, dtype=np.int64)}
+    at: dict[Var, Ints] = {_TH: np.arange(lanes.lo, lanes.hi + 1, dtype=np.int64)}
     return _joined(sorted_unique(evaluate_array(of_lane, at)).tolist(), loop)
 
 

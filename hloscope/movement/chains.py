@@ -8,7 +8,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 from hloscope.affine import Dim
-from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal, ravel, unravel
+from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal, unravel
 from hloscope.indexing.layouts import divisors, supposed
 from hloscope.ir import Computation, Dims, Instruction, TensorType
 from hloscope.movement.flow import JOINS, RENAMING, Flow, computes, only_map
@@ -294,7 +294,10 @@ def _candidates(
         found = next((m.evaluate(index) for m in maps if m.satisfies(index)), None)
         if found is None:
             return -1
-        return int(ravel(found, source.shape)) if found else 0
+        at = 0
+        for k, size in zip(found, source.shape, strict=True):
+            at = at * size + k
+        return at
 
     form = supposed(position, output.num_elements, divisors(output.shape))
     x = linearize([Dim(k) for k in range(output.rank)], output.shape)

@@ -31,11 +31,11 @@ from hloscope.indexing import (
 from hloscope.ir import Instruction, TensorType
 from hloscope.ops import Concatenate, DotGeneral
 from hloscope.support.arrays import np
+from hloscope.support.walks import without_recursion
 from hloscope.tiling.analysis import (
     DOTS,
     SymbolicTiles,
     TiledNode,
-    without_recursion,
 )
 from hloscope.tiling.tile import Refusal, RefusalCode, RefusedError, refused
 
