@@ -288,7 +288,7 @@ class Footprints:
         target, update = hero.operands[number], hero.operands[len(hero.operands) // 2 + 1 + number]
         if maps is not None and isinstance(target.type, TensorType):
             return touched_by([*maps], target.type)
-        everything = _all_of(type, is_exact=False)
+        everything = whole(type, is_exact=False)
         if (
             not is_array(type)
             or not isinstance(update.type, TensorType)
@@ -307,7 +307,7 @@ class Footprints:
         name = fused.operands[number].name
         known = [access.map for access in accesses if access.map is not None]
         if len(known) < len(accesses) or not is_array(type):
-            touched = _all_of(type, is_exact=False)
+            touched = whole(type, is_exact=False)
         else:
             touched = touched_by(known, type)
             if any(access.reason for access in accesses):
@@ -320,7 +320,7 @@ class Footprints:
             if is_scratch(root, leaf):
                 continue
             maps = kernel.outputs[number] if number < len(kernel.outputs) else None
-            touched = _all_of(type, is_exact=True)
+            touched = whole(type)
             if maps is not None and any(map.runtime for map in maps):
                 touched = touched_by([*maps], type)
             elif kernel.emitter == "scatter" and maps is None:
@@ -342,13 +342,13 @@ class Footprints:
         """
         is_exact = not note and not isinstance(ins.op, _MAY_SEND_LESS)
         reads = [
-            ArrayFootprint(k, leaf, operand.name, type, _all_of(type, is_exact=is_exact))
+            ArrayFootprint(k, leaf, operand.name, type, whole(type, is_exact=is_exact))
             for operand, k in first_places(ins.operands).items()
             for leaf, type in enumerate(leaf_types(operand.type))
             if isinstance(type, TensorType)
         ]
         writes = [
-            ArrayFootprint(leaf, leaf, ins.name, type, _all_of(type, is_exact=not note))
+            ArrayFootprint(leaf, leaf, ins.name, type, whole(type, is_exact=not note))
             for leaf, type in enumerate(leaf_types(_written(ins)))
             if isinstance(type, TensorType) and not is_scratch(ins, leaf)
         ]
@@ -385,12 +385,6 @@ def _combines(scatter: Instruction) -> bool:
 
 def _at_most(array: ArrayFootprint) -> ArrayFootprint:
     return replace(array, touched=replace(array.touched, is_exact=False))
-
-
-def _all_of(type: TensorType, *, is_exact: bool) -> Touched:
-    if not is_array(type):
-        return Touched(is_exact=False)
-    return whole(type, element_count(type), is_exact=is_exact)
 
 
 # --------------------------------------------------------------------------------------------------

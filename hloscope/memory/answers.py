@@ -24,6 +24,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Access, IndexingMap, major_to_minor, unravel
 from hloscope.ir import Instruction, TensorType
+from hloscope.memory.fused import first_places
 from hloscope.memory.kernel import Kernel, Launch, SharedAccess
 from hloscope.memory.ptx.counting import bank_words
 from hloscope.memory.requests import LANE, Requests, Traffic, WasteCause, requests_of, together
@@ -151,16 +152,14 @@ def _extent(e: Expr, map: IndexingMap, tile: Sequence[int]) -> tuple[int, int] |
         tile: Sizes of the output's tile.
     """
     used = sorted(variables(e), key=str)
-    if any(not isinstance(v, Dim | Range) for v in used):
-        used = [v for v in used if isinstance(v, Dim | Range)]
-        if used:
-            return None
+    known = [v for v in used if isinstance(v, Dim | Range)]
+    if known and len(known) < len(used):
+        return None
     extents: dict[Var, int] = {}
-    for v in used:
-        interval: Interval = map.box[v]
-        count = interval.hi - interval.lo + 1
+    for v in known:
+        count = map.box[v].size
         extents[v] = min(tile[v.index], count) if isinstance(v, Dim) else count
-    if not used:
+    if not known:
         return 1, 1
     if e in extents:
         return extents[e], 1
@@ -222,7 +221,7 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
         return None
     operands: dict[tuple[int, int], TileUse] = {}
     outputs: dict[int, TileUse] = {}
-    first = {operand: k for k, operand in reversed([*enumerate(ins.operands)])}
+    first = first_places(ins.operands)
     for traffic in tile_traffics(symbolic, sizes, device.transaction):
         type = leaf_types(traffic.node.instruction.type)[traffic.node.output]
         assert isinstance(type, TensorType)
@@ -466,7 +465,11 @@ class ArrayUse(Struct, frozen=True):
         `None` if no access has such a cause.
         """
         found = [t for t in self.touches if t.spoiler and t.traffic]
-        return max(found, key=_wasted).spoiler if found else None
+        return (
+            max(found, key=lambda t: t.traffic.wasted if t.traffic else 0).spoiler
+            if found
+            else None
+        )
 
     @property
     def precision(self) -> str:
@@ -516,10 +519,6 @@ class ArrayUse(Struct, frozen=True):
         if self.traffic is None or not self.traffic.requests:
             return None
         return self.traffic.efficiency
-
-
-def _wasted(touch: Touch) -> int:
-    return touch.traffic.wasted if touch.traffic else 0
 
 
 class Coalescing(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from hloscope.errors import Label, UnsupportedError, message_of
@@ -14,7 +14,7 @@ from hloscope.memory.emitters.loop import concatenate, loop, update_in_place, up
 from hloscope.memory.emitters.reduction import reduction
 from hloscope.memory.emitters.scatter import scatter
 from hloscope.memory.emitters.transpose import transpose
-from hloscope.memory.fused import Fused, roots_of
+from hloscope.memory.fused import Fused, first_places, roots_of
 from hloscope.memory.kernel import Kernel
 from hloscope.memory.kinds import (
     CALLS,
@@ -208,14 +208,6 @@ def _follows_from_types(ins: Instruction) -> bool:
         return False
     leaves = [leaf for value in (*ins.operands, ins) for leaf in leaf_types(value.type)]
     return all([isinstance(leaf, TensorType) and leaf.is_static for leaf in leaves])
-
-
-def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:
-    """Return the distinct values in order, each with the position where it first occurs."""
-    found: dict[Instruction, int] = {}
-    for k, value in enumerate(values):
-        found.setdefault(value, k)
-    return found
 
 
 def output_names(ins: Instruction, analysis: Analysis) -> list[str]:

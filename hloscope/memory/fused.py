@@ -57,7 +57,7 @@ class Fused:
         self.operands: Final = edge if instruction is None else instruction.operands
         self.roots: Final = roots_of(root)
         self._position: Final = {ins: at for at, ins in enumerate(inside)}
-        self._number: Final = {value: k for k, value in reversed(list(enumerate(edge)))}
+        self._number: Final = first_places(edge)
 
     @classmethod
     def of_instruction(cls, ins: Instruction) -> Fused:
@@ -212,6 +212,14 @@ def roots_of(root: Instruction) -> tuple[Instruction, ...]:
     """Return the root, or the elements of a root that is a tuple; nested tuples are flattened."""
     every = nested([root], lambda ins: ins.operands if isinstance(ins.op, Tuple) else ())
     return tuple([ins for ins in every if not isinstance(ins.op, Tuple)])
+
+
+def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:
+    """Return the distinct values in order, each with the position where it first occurs."""
+    found: dict[Instruction, int] = {}
+    for k, value in enumerate(values):
+        found.setdefault(value, k)
+    return found
 
 
 def behind_tuples(ins: Instruction) -> Instruction:

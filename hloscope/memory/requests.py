@@ -120,7 +120,7 @@ class Requests(Struct, frozen=True):
     @property
     def lanes_at_most(self) -> int:
         """Return the number of lanes of all requests, active or not."""
-        return self.warp * prod([i.hi - i.lo + 1 for _, i in self.free])
+        return self.warp * prod([interval.size for _, interval in self.free])
 
 
 def requests_of(
@@ -237,7 +237,7 @@ def _with_vector(map: IndexingMap, bits: int, widest: int, unroll: int) -> tuple
     # The innermost suitable loop is the one along which XLA and LLVM make vectors.
     for k in range(len(map.ranges) - 1, -1, -1):
         loop = map.ranges[k].interval
-        size = loop.hi - loop.lo + 1
+        size = loop.size
         if loop.lo != 0 or size < 2 or (size * bits > widest * 8 and size != unroll):
             continue
         base = _base(map.results[0], Range(k))

@@ -38,7 +38,7 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import TensorType, storage_bits
-from hloscope.memory.storage import data_bytes, element_count, storage_bytes
+from hloscope.memory.storage import data_bytes, element_count, is_array, storage_bytes
 from hloscope.support.arrays import Bools, Ints, np, sorted_unique
 from hloscope.support.devices import SECTOR
 
@@ -72,25 +72,24 @@ class Touched(Struct, frozen=True):
         return self.reads / self.elements if self.elements else 0.0
 
 
-def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
+def whole(type: TensorType, reads: int | None = None, *, is_exact: bool = True) -> Touched:
     """Return the footprint of an access to all elements of an array.
 
     Args:
         type: Type of the array.
-        reads: Number of accesses, counted with repetitions.
+        reads: Number of accesses, counted with repetitions; `None` for one of each element.
         is_exact: Are all elements certainly accessed? The result is exact only if the number of
             sectors is also known exactly.
     """
-    sectors, is_known = _all_sectors(type)
-    return Touched(element_count(type), data_bytes(type), sectors, reads, is_exact and is_known)
-
-
-def _all_sectors(type: TensorType) -> tuple[int, bool]:
-    """Return the number of sectors of an array that contain an element, and whether it is exact."""
-    if not type.is_tiled or not element_count(type):
-        return -(-data_bytes(type) // SECTOR), True
-    found = _measured(_part(IndexingMap.identity(type.shape), type), type)
-    return found.sectors, found.is_exact
+    if not is_array(type):
+        return Touched(is_exact=False)
+    count, size, is_known = element_count(type), data_bytes(type), True
+    if type.is_tiled and count:
+        found = _measured(_part(IndexingMap.identity(type.shape), type), type)
+        sectors, is_known = found.sectors, found.is_exact
+    else:
+        sectors = -(-size // SECTOR)
+    return Touched(count, size, sectors, count if reads is None else reads, is_exact and is_known)
 
 
 def _most_sectors(type: TensorType) -> int:
@@ -397,7 +396,7 @@ def _addresses(
     `None` if there are more than `MOST_POINTS` points.
     """
     box = [(v, map.box[v]) for v in sorted(group, key=str)]
-    sizes = [interval.hi - interval.lo + 1 for _, interval in box]
+    sizes = [interval.size for _, interval in box]
     total = prod(sizes)
     constraints = [(e, i) for e, i in map.constraints if variables(e) & group]
     if not terms and not constraints:
@@ -433,5 +432,4 @@ def _most_elements(map: IndexingMap, type: TensorType) -> int:
         if found.is_exact:
             return found.elements
     used = variables(*map.results, *[e for v in map.runtime for e in v.arguments])
-    boxes = [map.box[v] for v in used if isinstance(v, Dim | Range)]
-    return prod([interval.hi - interval.lo + 1 for interval in boxes])
+    return prod([map.box[v].size for v in used if isinstance(v, Dim | Range)])

@@ -222,10 +222,7 @@ def _runs(of_lane: Expr, of_loop: Expr, sample: IndexingMap) -> list[int]:
         of_loop: Terms of the address that contain the loop.
         sample: Map of the first warp.
     """
-    loop = 1
-    if of_loop is _S and sample.ranges:
-        interval = sample.ranges[0].interval
-        loop = interval.hi - interval.lo + 1
+    loop = sample.ranges[0].interval.size if of_loop is _S and sample.ranges else 1
     match as_sum(of_lane):
         case ((Dim(0), factor),), 0:
             step: int | None = factor

@@ -202,24 +202,15 @@ class Donations:
         # element before it writes it.
         first = result.values[0]
         writer = first.instruction
-        number = self._operand_number(writer, parameter)
-        if number is None:
+        positions, value = self._buffers.positions, self._buffers.flow.value
+        given_at = positions.at(parameter.instruction, parameter.index)
+        read = [k for k, o in enumerate(writer.operands) if value[positions.first[o]] == given_at]
+        if len(read) != 1:
             return False
         candidate = ReuseCandidate(
-            writer, number, (), first.index, parameter.type, first.type, fused_users(writer)
+            writer, read[0], (), first.index, parameter.type, first.type, fused_users(writer)
         )
         return may_share(candidate, self._memory.target.kind)
-
-    def _operand_number(self, writer: Instruction, parameter: Value) -> int | None:
-        """Return the number of the writer's operand that is the parameter.
-
-        `None` if no operand or several are.
-        """
-        positions = self._buffers.positions
-        given = positions.at(parameter.instruction, parameter.index)
-        value = self._buffers.flow.value
-        found = [k for k, o in enumerate(writer.operands) if value[positions.first[o]] == given]
-        return found[0] if len(found) == 1 else None
 
 
 # --------------------------------------------------------------------------------------------------
