@@ -6,11 +6,12 @@ from collections.abc import Callable
 from math import gcd, prod
 from typing import Final
 
+from hloscope.affine import Range
 from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap, input_to_output, major_to_minor
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.fused import Fused, behind_tuples
-from hloscope.memory.kernel import THREAD, Launch, loop_variable, split
+from hloscope.memory.kernel import THREAD, Launch, split
 from hloscope.memory.storage import (
     ReductionShape,
     TransposeShape,
@@ -233,9 +234,9 @@ class Choice:
         linear = (launch.block * launch.block_size + THREAD) * unroll
         ranges = [rounds] if rounds > 1 else []
         if rounds > 1:
-            linear = linear + loop_variable(0) * each
+            linear = linear + Range(0) * each
         if unroll > 1:
-            linear = linear + loop_variable(len(ranges))
+            linear = linear + Range(len(ranges))
             ranges.append(unroll)
         order = major_to_minor(type)
         parts = split(linear, sizes)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from hloscope.errors import Label, UnsupportedError, message_of
-from hloscope.fusion import Analysis, StructureIds, leaf_types
+from hloscope.fusion import Analysis, leaf_types
 from hloscope.indexing import Direction, lookup
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
@@ -35,7 +35,7 @@ from hloscope.memory.kinds import (
 from hloscope.memory.verdicts import transposes
 from hloscope.ops import CustomCall, Fusion
 from hloscope.support.devices import Device
-from hloscope.tiling import chosen_tiles, fusion_config, fusion_kind
+from hloscope.tiling import chosen_tiles, fusion_kind
 
 # --------------------------------------------------------------------------------------------------
 # The kernel of a fusion: selection of XLA:GPU's emitter, and its thread maps.
@@ -112,22 +112,33 @@ def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
         raise UnsupportedError(message_of(_NO_THREADS[kind.maker], name, kind.name))
 
 
+class ModelledKernel(NamedTuple):
+    """The model of a kernel, with the instructions that it computes and what chose its emitter."""
+
+    fused: Fused
+    choice: Choice
+    kernel: Kernel
+
+
 # --------------------------------------------------------------------------------------------------
 # Keys that are equal for instructions with equal kernels, so that each kernel is analysed once.
 
 
-class KernelKeys:
-    """Keys of one program's kernels: kernels with equal keys differ in names only.
+class XlaKernels:
+    """The kernels that XLA generates for a program on a device. Equal kernels are built once.
 
-    A fusion's kernel is determined by the called computation and the backend config. The kernel of
-    an instruction compiled alone is determined by its op, the types of its operands and value, its
-    called computations, and which operands are the same value, if the indexing rules of the op use
-    nothing else.
+    Kernels with equal keys differ in names only. A fusion's kernel is determined by the called
+    computation and the backend config. The kernel of an instruction compiled alone is determined by
+    its op, the types of its operands and value, its called computations, and which operands are the
+    same value, if the indexing rules of the op use nothing else.
     """
 
-    def __init__(self, structure_ids: StructureIds) -> None:
-        self._structure_ids: Final = structure_ids
+    def __init__(self, analysis: Analysis, device: Device) -> None:
+        self._analysis: Final = analysis
+        self._structure_ids: Final = analysis.structure_ids
+        self._device: Final = device
         self._keys: Final[dict[Instruction, tuple[object, ...] | None]] = {}
+        self._made: Final[dict[object, ModelledKernel]] = {}
 
     def key(self, ins: Instruction) -> tuple[object, ...] | None:
         """Return the key of an instruction's kernel; `None` if no key determines the kernel."""
@@ -154,38 +165,19 @@ class KernelKeys:
     def _of_fusion(self, ins: Instruction) -> tuple[object, ...] | None:
         if len(ins.calls) != 1 or len(ins.operands) != len(ins.calls[0].parameters):
             return None
-        config = fusion_config(ins)
         return (
             self._structure_ids.number(ins.calls[0]),
             self._structure_ids.op_number(ins.op),
             fusion_kind(ins),
-            chosen_tiles(ins) if config else None,
+            chosen_tiles(ins),
         )
-
-
-class ModelledKernel(NamedTuple):
-    """The model of a kernel, with the instructions that it computes and what chose its emitter."""
-
-    fused: Fused
-    choice: Choice
-    kernel: Kernel
-
-
-class XlaKernels:
-    """The kernels that XLA generates for a program on a device. Equal kernels are built once."""
-
-    def __init__(self, analysis: Analysis, device: Device) -> None:
-        self._analysis: Final = analysis
-        self._device: Final = device
-        self._made: Final[dict[object, ModelledKernel]] = {}
-        self.key: Final = KernelKeys(analysis.structure_ids).key
 
     def of(self, ins: Instruction, key: tuple[object, ...] | None) -> ModelledKernel:
         """Return the kernel of an instruction. Kernels with the same key are built once.
 
         Args:
             ins: The instruction.
-            key: Key by `KernelKeys`; `None` builds the kernel anew.
+            key: Its key; `None` builds the kernel anew.
 
         Raises:
             UnsupportedError: The instruction has no kernel of XLA's own emitters.

@@ -110,24 +110,21 @@ class Sweep(Struct, frozen=True, eq=False):
     def _excesses(self, row: int, limits: Limits) -> Iterator[str]:
         if not self.is_valid[row]:
             yield "XLA's constraints are not fulfilled"
-        for what, needed, there in (
-            ("B of shared memory", self.shared[row], limits.shared),
-            ("registers", self.registers[row], limits.registers),
-            ("elements in a tile", self.elements[row], MAX_ELEMENTS),
-            ("as tile size of a product", self.dot_side[row], MAX_DOT_SIDE),
-        ):
-            if needed > there:
-                yield f"{int(needed):,} {what} needed, {there:,} there"
+        for what, needed, there in self._needs(limits):
+            if needed[row] > there:
+                yield f"{int(needed[row]):,} {what} needed, {there:,} there"
+
+    def _needs(self, limits: Limits) -> Iterator[tuple[str, Floats | Ints, int]]:
+        """Yield what tilings need, how much of it: [tilings], and how much there is."""
+        yield "B of shared memory", self.shared, limits.shared
+        yield "registers", self.registers, limits.registers
+        yield "elements in a tile", self.elements, MAX_ELEMENTS
+        yield "as tile size of a product", self.dot_side, MAX_DOT_SIDE
 
     def fits(self, limits: Limits) -> Bools:
         """Return which tilings are valid and within the limits of a device: [tilings]."""
-        found: Bools = (
-            self.is_valid
-            & (self.shared <= limits.shared)
-            & (self.registers <= limits.registers)
-            & (self.elements <= MAX_ELEMENTS)
-            & (self.dot_side <= MAX_DOT_SIDE)
-        )
+        within = [needed <= there for _, needed, there in self._needs(limits)]
+        found: Bools = np.logical_and.reduce([self.is_valid, *within])
         return found
 
 
@@ -437,13 +434,8 @@ class _Sweeping:
     def _staged(self, node: TiledNode) -> Floats:
         """Return the bytes that an instruction stages in shared memory: [tilings]."""
         op, staged = node.instruction.op, np.zeros(len(self._table))
-        if isinstance(op, Transpose):
-            operands = node.operands[:1]
-        elif isinstance(op, DOTS):
-            operands = node.operands[:2]
-        else:
-            return staged
-        for operand in operands:
+        count = 1 if isinstance(op, Transpose) else 2 if isinstance(op, DOTS) else 0
+        for operand in node.operands[:count]:
             staged = staged + self.padded(operand) * _bytes(operand.instruction)
         return staged * self._stages
 

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from hloscope.affine import Const, Expr, Interval, Range, Var, variables
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing.layouts import LinearLayout
+from hloscope.memory.dumps.buffers import numbers_in
 from hloscope.memory.dumps.triton_values import Constraint, Pointer, Value, layout_of, result_of
 from hloscope.support.lazy import pattern
 from hloscope.support.source import Source, Span
@@ -356,8 +357,6 @@ def parse_tiles(source: Source) -> tuple[ProgramTile, ...]:
         if access[3] is None:
             span = Span(source, access.start(), access.end())
             raise ParseError("expected `[SIZES] [STRIDES]` after the offsets of a tile", span=span)
-        sizes, strides = [
-            tuple([int(n) for n in list.split(",") if n.strip()]) for list in (access[3], access[4])
-        ]
+        sizes, strides = numbers_in(access[3]), numbers_in(access[4])
         found.append(ProgramTile(int(access[2]), access[1] is None, sizes, strides))
     return tuple(found)

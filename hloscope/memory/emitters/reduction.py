@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.affine import Expr, Interval
+from hloscope.affine import Expr, Interval, Range
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, Layout, TensorType
 from hloscope.memory.choice import NO_BITS, Choice, in_memory_of
@@ -21,7 +21,6 @@ from hloscope.memory.kernel import (
     Reading,
     SharedAccess,
     Stores,
-    loop_variable,
     split,
 )
 from hloscope.memory.storage import ReductionShape, element_count, index_in
@@ -290,9 +289,9 @@ def _multi_row(shape: ReductionShape, vector: int) -> Plan:
     launch = Launch.of(rows * threads, max(_multi_row_blocks(shape, vector), 1))
     row, lane = split(THREAD, (rows, threads))
     index = (
-        loop_variable(0),
+        Range(0),
         launch.block * rows + row,
-        lane * vector + loop_variable(1),
+        lane * vector + Range(1),
     )
     return Plan(
         "multi-row reduction", launch, (major, kept, minor), (major, vector), index,
@@ -317,10 +316,10 @@ def _row(choice: Choice, shape: ReductionShape) -> Plan:
     row, lane = split(THREAD, (rows, threads))
     block_row, block_column = split(launch.block, (max(-(-kept // rows), 1), across))
     index = (
-        loop_variable(0),
+        Range(0),
         block_row * rows + row,
-        block_column * (steps * threads) + loop_variable(1) * threads + lane,
-        loop_variable(2),
+        block_column * (steps * threads) + Range(1) * threads + lane,
+        Range(2),
     )
     # A row that one warp reduces stays in registers; several warps exchange partial results.
     warps = threads // warp
@@ -346,11 +345,11 @@ def _column(choice: Choice, shape: ReductionShape) -> Plan:
     block, part = split(launch.block, (max(major, 1), across))
     index = (
         block,
-        first + loop_variable(0) * COLUMN,
-        (part * COLUMN + second) * vector + loop_variable(1),
+        first + Range(0) * COLUMN,
+        (part * COLUMN + second) * vector + Range(1),
     )
-    out = (block, (part * COLUMN + first) * vector + loop_variable(0))
-    v = loop_variable(0)
+    out = (block, (part * COLUMN + first) * vector + Range(0))
+    v = Range(0)
     width = COLUMN * vector
     # One more column of padding puts the elements of a column into different banks.
     tile = (COLUMN, width + (1 if width % choice.device.warp == 0 else 0))
@@ -398,13 +397,13 @@ def _small_column(choice: Choice, shape: ReductionShape) -> Plan:
         threads //= rows // COLUMN
         rows = COLUMN
     launch = Launch.of(threads, max(major, 1))
-    linear = THREAD * vector + loop_variable(1) + loop_variable(0) * (vector * threads)
+    linear = THREAD * vector + Range(1) + Range(0) * (vector * threads)
     steps = -(-total // (vector * threads))
-    spread = THREAD + loop_variable(0) * threads
+    spread = THREAD + Range(0) * threads
     out = (launch.block, spread // rows)
     padding = 0 if threads == 32 and vector == 1 else -(-minor // (threads * vector))
     tile = (rows, minor + padding)
-    write_row, write_column = split(THREAD * vector + loop_variable(0), (rows, minor))
+    write_row, write_column = split(THREAD * vector + Range(0), (rows, minor))
     read_column, read_row = split(spread, (minor, rows))
     shared = (
         ("write partial results", (write_row, write_column), tile, THREAD * 0, 1),
