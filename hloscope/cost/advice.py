@@ -12,7 +12,7 @@ from hloscope.cost.footprints import Footprints
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction
-from hloscope.memory import XlaKernels
+from hloscope.memory import XlaKernels, made_once
 from hloscope.support.devices import DEFAULT, LIMITS, Device
 from hloscope.tiling import (
     MOST_CUT,
@@ -202,14 +202,8 @@ class TritonRatings:
 
         Equal kernels share one rating, whose name may be that of an equal fusion.
         """
-        key = self._kernels.key(ins)
-        # A rating searches thousands of tilings, and equal kernels recur in every layer.
-        known = None if key is None else self._known.get(key)
-        if known is None:
-            known = self._of(ins)
-            if key is not None:
-                self._known[key] = known
-        return known
+        # A rating searches thousands of tilings.
+        return made_once(self._known, self._kernels.key(ins), lambda: self._of(ins))
 
     def _of(self, ins: Instruction) -> TritonUse:
         footprint = self._footprints.of_equal(ins)

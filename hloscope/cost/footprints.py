@@ -34,6 +34,7 @@ from hloscope.memory import (
     is_array,
     is_scratch,
     kind_of,
+    made_once,
     output_names,
     sliced,
     synchronous,
@@ -192,13 +193,8 @@ class Footprints:
         begun = synchronous(ins)
         # The work is part of the key: trip counts inside a kernel do not follow from its structure.
         key = self._kernels.key(begun)
-        # Equal kernels recur in every layer of a network.
-        known = self._known.get((key, work)) if key is not None else None
-        if known is None:
-            known = self._found(begun, kind, key, work)
-            if key is not None:
-                self._known[key, work] = known
-        return known
+        full = None if key is None else (key, work)
+        return made_once(self._known, full, lambda: self._found(begun, kind, key, work))
 
     def _found(
         self, ins: Instruction, kind: KernelKind, key: tuple[object, ...] | None, work: Work

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hloscope.memory.emitting import (
         XlaKernels as XlaKernels,
         kernel_of as kernel_of,
+        made_once as made_once,
         output_names as output_names,
     )
     from hloscope.memory.fused import Fused as Fused, first_places as first_places

@@ -24,8 +24,13 @@ from hloscope.memory.answers import (
     tile_uses,
 )
 from hloscope.memory.choice import Choice
-from hloscope.memory.counting import BUDGET
-from hloscope.memory.emitting import BLOCK_LEVEL, XlaKernels, kernel_of, output_names
+from hloscope.memory.emitting import (
+    BLOCK_LEVEL,
+    XlaKernels,
+    kernel_of,
+    made_once,
+    output_names,
+)
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import PLAIN, Address, Addresses, Kernel, Launch, Reading
 from hloscope.memory.kinds import synchronous
@@ -56,7 +61,6 @@ class Memory:
             the emitter's.
         tile: Tile sizes of block-level fusions, in place of those of their backend configs.
         verdicts_only: Compute XLA's own verdicts only.
-        budget: Maximum number of lanes to evaluate for one access.
         stated: Facts about the kernels in the program's dump folder; `None` without a folder.
     """
 
@@ -71,7 +75,6 @@ class Memory:
         thread_map: IndexingMap | ThreadLayout | None = None,
         tile: tuple[int, ...] | None = None,
         verdicts_only: bool = False,
-        budget: int = BUDGET,
         dump: DumpedModule | None = None,
     ) -> None:
         self.analysis: Final = analysis
@@ -83,7 +86,7 @@ class Memory:
         self.kernels: Final = XlaKernels(analysis, device)
         self._answers: dict[object, Coalescing] = {}
         self._addresses: Final = Addresses(analysis)
-        self._levels: Final = Levels(device, budget)
+        self._levels: Final = Levels(device)
         self._verdict: dict[tuple[IndexingMap, TensorType], bool] = {}
         self.stated: Final = None if dump is None else StatedKernels(dump, device, self.counted)
 
@@ -154,13 +157,7 @@ class Memory:
         """
         ins = synchronous(ins)
         key = self.kernels.key(ins)
-        # Networks repeat the kernels of a layer: equal kernels have one key and share one result.
-        known = self._answers.get(key) if key is not None else None
-        if known is None:
-            known = self._of(ins, key)
-            if key is not None:
-                self._answers[key] = known
-        return known
+        return made_once(self._answers, key, lambda: self._of(ins, key))
 
     def _of(self, ins: Instruction, key: tuple[object, ...] | None) -> Coalescing:
         if self._thread_map is None and not any(self._options.values()):  # they are above 0

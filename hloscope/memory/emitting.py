@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from hloscope.errors import Label, UnsupportedError, message_of
 from hloscope.fusion import Analysis, leaf_types
@@ -40,6 +40,8 @@ from hloscope.tiling import chosen_tiles, fusion_kind
 # --------------------------------------------------------------------------------------------------
 # The kernel of a fusion: selection of XLA:GPU's emitter, and its thread maps.
 
+
+T = TypeVar("T")
 
 BLOCK_LEVEL: Final = "Triton"
 EMITTERS: Final[dict[str, Callable[[Choice], Kernel | None]]] = {
@@ -182,15 +184,31 @@ class XlaKernels:
         Raises:
             UnsupportedError: The instruction has no kernel of XLA's own emitters.
         """
-        # Equal kernels recur in every layer, and footprints and coalescing ask for the same ones.
-        known = None if key is None else self._made.get(key)
-        if known is None:
+
+        def make() -> ModelledKernel:
             fused = Fused.of_instruction(ins)
             choice = Choice(fused, self._device, self._analysis)
-            known = ModelledKernel(fused, choice, kernel_of(choice))
-            if key is not None:
-                self._made[key] = known
-        return known
+            return ModelledKernel(fused, choice, kernel_of(choice))
+
+        # Footprints and coalescing ask for the same kernels.
+        return made_once(self._made, key, make)
+
+
+def made_once(made: dict[object, T], key: object, make: Callable[[], T]) -> T:
+    """Return what `make` returns for a kernel; the same for kernels with one key.
+
+    Networks repeat the kernels of a layer, and equal kernels have one key.
+
+    Args:
+        made: What was made before, by key.
+        key: The kernel's key; `None` if no other kernel is known to be equal.
+        make: Function that is called if nothing was made for the key.
+    """
+    if key is None:
+        return make()
+    if key not in made:
+        made[key] = make()
+    return made[key]
 
 
 def _follows_from_types(ins: Instruction) -> bool:

@@ -475,12 +475,10 @@ class Rewriting(Struct, frozen=True):
     reason: str = ""
 
 
-def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
+def rewrite(chain: Chain) -> Rewriting:
     """Return a shorter program, parsed from its text and executed together with the chain.
 
-    Args:
-        chain: The chain.
-        most: Maximum number of elements of all values; larger programs are not executed.
+    Programs whose values have more than `MOST_ELEMENTS` elements are not executed.
 
     Raises:
         AssertionError: The results differ, which is a defect of this module.
@@ -496,7 +494,7 @@ def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
         size = sum([type_.num_elements for type_ in values if isinstance(type_, TensorType)])
     except HloscopeError as error:
         return Rewriting(reason=f"HLO cannot say it: {error.message}")
-    if size > most:
+    if size > MOST_ELEMENTS:
         return Rewriting(text, before, "proved")
     arguments = [numbered(p.type) for p in old.entry.parameters]
     by_name = dict(zip([p.name for p in old.entry.parameters], arguments, strict=True))

@@ -316,7 +316,6 @@ class Recomputation(Struct, frozen=True):
         next: The first use after the moment.
         end: The moment from which the value is needed again.  A value that a loop reads piece by
             piece can be recomputed piece by piece, so it is never needed as a whole again.
-        lower_without: Most bytes live at one moment if the value is recomputed before its next use.
         is_cheap: Is it computed by element-wise ops from operands that are live at the next use?
     """
 
@@ -325,7 +324,6 @@ class Recomputation(Struct, frozen=True):
     last: Use
     next: Use
     end: int
-    lower_without: int
     is_cheap: bool
 
     @property
@@ -345,24 +343,18 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
         uses: The uses of its buffers.
         moment: A moment, usually the peak.
     """
-    least = memory.device.least
-    before = [*accumulate(least, max)]
-    after = [*accumulate(reversed(least), max)][::-1]
     found = []
-    for buffer, value in [(row.buffer, row.value) for row in memory.live(moment)]:
+    for row in memory.live(moment):
+        buffer, value = row.buffer, row.value
         if buffer.kind != "temporary" or not buffer.bytes:
             continue
         last, following = uses.around(buffer, moment)
         if last is None or following is None or last.moment >= moment:
             continue
-        # Outside of the stretch nothing changes: `before` and `after` are the running maxima there.
-        # Inside, at most `lower` minus the buffer is live.
-        inside = memory.lower - buffer.bytes
         is_state = any(isinstance(value.instruction.op, While) for value in buffer.values)
         end = buffer.last + 1 if is_state else following.moment
-        without = max(before[last.moment], (after[end] if end < len(after) else 0), inside)
         cheap = _is_cheap(memory, value.instruction, following)
-        found.append(Recomputation(buffer, value, last, following, end, without, cheap))
+        found.append(Recomputation(buffer, value, last, following, end, cheap))
     return sorted(found, key=lambda one: (-one.worth, one.value.start))
 
 

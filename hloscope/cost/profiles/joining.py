@@ -266,7 +266,11 @@ class _Joining:
         events, module = self._profile.events, self._module
         unnamed: dict[str, list[int]] = defaultdict(list)
         for at, event in enumerate(events):
-            if self._is_foreign(event):
+            if self._program_id is not None and event.program_id is not None:
+                is_foreign = event.program_id != self._program_id
+            else:
+                is_foreign = bool(event.hlo_module) and event.hlo_module != module.name
+            if is_foreign:
                 self._reason[at] = "of another program"
             elif event.hlo_op:
                 self._by_op(at, event)
@@ -307,11 +311,6 @@ class _Joining:
             dict(by_trust),
             tuple([*self._profile.problems, *self._notes]),
         )
-
-    def _is_foreign(self, event: KernelEvent) -> bool:
-        if self._program_id is not None and event.program_id is not None:
-            return event.program_id != self._program_id
-        return bool(event.hlo_module) and event.hlo_module != self._module.name
 
     def _by_op(self, at: int, event: KernelEvent) -> None:
         name = event.hlo_op.removeprefix("%")

@@ -162,7 +162,6 @@ class _Reader(Struct):
     aliases: dict[str, str] = field(default_factory=dict)
     values: dict[str, Value] = field(default_factory=dict)
     regions: list[_Region] = field(default_factory=list)
-    of_accelerator: list[str] = field(default_factory=list)
 
     def read(self, line: str, at: int) -> None:
         """Read one line at offset `at`, and record the values that it defines."""
