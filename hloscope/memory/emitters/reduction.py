@@ -266,26 +266,20 @@ def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
     return vector if minor <= choice.device.warp * vector else 0
 
 
-def _multi_row_threads(shape: ReductionShape, vector: int) -> tuple[int, int]:
-    """Return the rows of a block and the threads of a row, if several rows share a warp.
-
-    Args:
-        shape: The reduction in memory order.
-        vector: Elements that a thread reads.
-    """
-    threads = shape.sizes[2] // vector
-    kept = shape.sizes[1]
-    return (kept if kept * threads <= THREADS else THREADS // threads), threads
+def _rows_of_block(kept: int, threads: int) -> int:
+    """Return how many of `kept` rows share a block if each has `threads` threads."""
+    return max(kept if kept * threads <= THREADS else THREADS // threads, 1)
 
 
 def _multi_row_blocks(shape: ReductionShape, vector: int) -> int:
-    return -(-shape.sizes[1] // max(_multi_row_threads(shape, vector)[0], 1))
+    _, kept, minor = shape.sizes
+    return -(-kept // _rows_of_block(kept, minor // vector))
 
 
 def _multi_row(shape: ReductionShape, vector: int) -> Plan:
     major, kept, minor = shape.sizes
-    rows, threads = _multi_row_threads(shape, vector)
-    rows = max(rows, 1)
+    threads = minor // vector
+    rows = _rows_of_block(kept, threads)
     launch = Launch.of(rows * threads, max(_multi_row_blocks(shape, vector), 1))
     row, lane = split(THREAD, (rows, threads))
     index = (
@@ -307,7 +301,7 @@ def _row(choice: Choice, shape: ReductionShape) -> Plan:
     rows = 1
     if threads * 2 <= THREADS:
         # Short rows share a block, so that a block still has enough threads.
-        rows = max(kept if kept * threads <= THREADS else THREADS // threads, 1)
+        rows = _rows_of_block(kept, threads)
     vector = _vector(choice, minor, threads)
     columns = minor // vector
     steps = min(ROW_ELEMENTS // vector, -(-columns // threads))
