@@ -127,7 +127,7 @@ def _bytes_of(module: Module) -> Callable[[Instruction], int]:
 
     def moved(ins: Instruction) -> int:
         try:
-            return footprints.bytes_of(ins).moved
+            return footprints.of_equal(ins).bytes
         except HloscopeError:
             return bytes_moved(ins)
 

@@ -18,15 +18,10 @@ if TYPE_CHECKING:
         NOTHING as NOTHING,
         Bound as Bound,
         BoundError as BoundError,
-        MemoryTraffic as MemoryTraffic,
         Part as Part,
         Product as Product,
         Work as Work,
         bound_of as bound_of,
-        dram_bytes as dram_bytes,
-        kernel_bound as kernel_bound,
-        peak_of as peak_of,
-        program_bound as program_bound,
     )
     from hloscope.cost.collectives import (
         LinkBytes as LinkBytes,
@@ -42,7 +37,6 @@ if TYPE_CHECKING:
         Flops as Flops,
         Footprint as Footprint,
         Footprints as Footprints,
-        KernelBytes as KernelBytes,
         loop_runs as loop_runs,
     )
     from hloscope.cost.model import (

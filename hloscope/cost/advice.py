@@ -12,22 +12,20 @@ from hloscope.cost.footprints import Footprints
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction
-from hloscope.memory import XlaKernels
+from hloscope.memory import XlaKernels, made_once
 from hloscope.support.devices import DEFAULT, LIMITS, Device
 from hloscope.tiling import (
     MOST_CUT,
     Choice,
     ChosenTiles,
-    Fused,
     Refusal,
-    SymbolicTiles,
     TileTraffic,
     chosen_sizes,
     chosen_tiles,
-    fusion_config,
+    fusion_kind,
     search,
-    symbolic_tiles,
     tile_traffics,
+    tiles_of,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -204,14 +202,8 @@ class TritonRatings:
 
         Equal kernels share one rating, whose name may be that of an equal fusion.
         """
-        key = self._kernels.key(ins)
-        # A rating searches thousands of tilings, and equal kernels recur in every layer.
-        known = None if key is None else self._known.get(key)
-        if known is None:
-            known = self._of(ins)
-            if key is not None:
-                self._known[key] = known
-        return known
+        # A rating searches thousands of tilings.
+        return made_once(self._known, self._kernels.key(ins), lambda: self._of(ins))
 
     def _of(self, ins: Instruction) -> TritonUse:
         footprint = self._footprints.of_equal(ins)
@@ -224,44 +216,28 @@ class TritonRatings:
             return replace(least, reason=error.message)
 
     def _rated(self, ins: Instruction, chosen: ChosenTiles | None, least: TritonUse) -> TritonUse:
-        kind = str(fusion_config(ins).get("kind", ""))
-        symbolic = symbolic_tiles(Fused.of(ins), kind=kind)
+        """Return the rating with the best tiling of all and the rank of the fusion's own."""
+        symbolic = tiles_of(ins)
         if isinstance(symbolic, Refusal):
             return replace(least, reason=f"XLA's tiling refuses it: {symbolic.reason}")
-        if chosen is None:
-            return self._searched(symbolic, None, least, "the dump holds no tile sizes")
-        sizes = chosen_sizes(symbolic, chosen)
-        if isinstance(sizes, str):
-            return self._searched(symbolic, None, least, sizes)
-        arrays = tile_traffics(symbolic, sizes, self._device.transaction)
-        reasons = dict.fromkeys([a.reason for a in arrays if a.reason])
-        use = replace(
-            least,
-            sizes=sizes,
-            compiled=sum([a.moved for a in arrays]),
-            asked=sum([a.asked for a in arrays]),
-            arrays=tuple(arrays),
-            precision=ESTIMATED if reasons else EXACT,
-        )
-        return self._searched(symbolic, sizes, use, "; ".join(reasons))
-
-    def _searched(
-        self,
-        symbolic: SymbolicTiles,
-        sizes: tuple[int, ...] | None,
-        use: TritonUse,
-        reason: str,
-    ) -> TritonUse:
-        """Search all tilings; return the rating with the best one and the rank of the fusion's own.
-
-        Args:
-            symbolic: Symbolic tiles of the fusion.
-            sizes: The fusion's own tile sizes; `None` if unknown.
-            use: The rating so far.
-            reason: Why figures are not exact.
-        """
+        use, sizes, reason = least, None, "the dump holds no tile sizes"
+        if chosen is not None:
+            own = chosen_sizes(symbolic, chosen)
+            sizes, reason = (None, own) if isinstance(own, str) else (own, "")
+        if sizes is not None:
+            arrays = tile_traffics(symbolic, sizes, self._device.transaction)
+            reasons = dict.fromkeys([a.reason for a in arrays if a.reason])
+            reason = "; ".join(reasons)
+            use = replace(
+                least,
+                sizes=sizes,
+                compiled=sum([a.moved for a in arrays]),
+                asked=sum([a.asked for a in arrays]),
+                arrays=tuple(arrays),
+                precision=ESTIMATED if reasons else EXACT,
+            )
         limits = LIMITS.get(self._device.name, LIMITS[DEFAULT])
-        stages = max(use.chosen.stages, 1) if use.chosen is not None else 1
+        stages = max(chosen.stages, 1) if chosen is not None else 1
         found = search(symbolic, limits, top=1, budget=SEARCHED, stages=stages, own=sizes)
         standing = found.standing
         best = found.best[0] if found.best else None
@@ -280,7 +256,7 @@ class TritonRatings:
 
 def is_triton(ins: Instruction) -> bool:
     """Is the instruction a fusion that Triton compiles, by its backend config?"""
-    return str(fusion_config(ins).get("kind", "")).startswith(TRITON)
+    return fusion_kind(ins).startswith(TRITON)
 
 
 def triton_rating(analysis: Analysis, ins: Instruction, device: Device) -> TritonUse:

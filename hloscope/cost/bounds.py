@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -35,7 +35,6 @@ WorkByUnit = Mapping[tuple[str, str], float]
 """Operations by (`matrix` or `vector`, element type); a multiply-add counts as 2 operations."""
 
 MEMORY: Final = "memory"
-TRANSFER: Final = "transfer"
 UNKNOWN: Final = "unknown"
 _UNITS: Final = ("matrix", "vector")
 
@@ -130,10 +129,8 @@ def bound_of(
     device: Device,
     *,
     transcendentals: float = 0,
-    link_bytes: float = 0,
-    link_gbs: float | None = None,
     exact_f32: bool = False,
-    unknown: Iterable[str] = (),
+    notes: Iterable[str] = (),
 ) -> Bound:
     """Return a lower bound of the time to transfer these bytes and do this work.
 
@@ -143,10 +140,8 @@ def bound_of(
         work: Operations by unit and element type.
         device: The device.
         transcendentals: Number of results of transcendental functions, in f32.
-        link_bytes: Bytes that the device sends to others.
-        link_gbs: Bandwidth of the link in one direction, in GB/s.
         exact_f32: Does the stated precision forbid tf32 and bf16 for products of f32?
-        unknown: Reasons why work is missing, such as a custom call.
+        notes: Further notes, such as reasons why work is missing.
 
     Raises:
         BoundError: An amount is negative or not a number, or a unit is unknown.
@@ -156,15 +151,18 @@ def bound_of(
     >>> bound.limited_by, round(bound.seconds * 1e3, 2)
     ('matrix bf16', 1.01)
     """
-    parts = [_of_bytes(MEMORY, _amount(read_bytes) + _amount(written_bytes), device.bandwidth)]
-    if parts[0].rate is None and parts[0].amount:
-        note = f"`{device.name}` has no bandwidth: give a device file"
-        parts[0] = Part(MEMORY, "", parts[0].amount, None, None, note=note)
+    moved, rate = _amount(read_bytes) + _amount(written_bytes), device.bandwidth * 1e9 or None
+    is_unknown = rate is None and moved > 0
+    note = f"`{device.name}` has no bandwidth: give a device file" if is_unknown else ""
+    seconds = moved / rate if rate else (None if moved else 0.0)
+    parts = [Part(MEMORY, "", moved, rate, seconds, note=note)]
     for (unit, element), amount in work.items():
         if unit not in _UNITS:
             raise BoundError(f"no unit `{unit}`; known: {', '.join(_UNITS)}")
         if _amount(amount):
-            parts.append(_of_work(unit, element, amount, device, exact_f32))
+            rate, note = _rate_of(unit, element, device, exact_f32)
+            seconds = amount / rate if rate else None
+            parts.append(Part(unit, element, amount, rate, seconds, note=note))
     if _amount(transcendentals):
         rate = device.special * 1e12 or None
         seconds = transcendentals / rate if rate else None
@@ -172,120 +170,16 @@ def bound_of(
         parts.append(
             Part("special", "f32", transcendentals, rate, seconds, counts=False, note=note)
         )
-    if _amount(link_bytes):
-        part = _of_bytes(TRANSFER, link_bytes, _amount(link_gbs or 0))
-        note = "" if part.rate else "the bandwidth of the link is not given"
-        parts.append(Part(TRANSFER, "", link_bytes, part.rate, part.seconds, note=note))
-    return _bound_of_parts(parts, list(unknown))
+    return _bound_of_parts(parts, list(notes))
 
 
-def kernel_bound(
-    read_bytes: float, written_bytes: float, work: WorkByUnit, device: Device, **more: float | bool
-) -> Bound:
-    """Return a lower bound of the time of one kernel run with cold caches.
-
-    It does not hold for a kernel in a program, whose operands may still be in L2.
-
-    Args:
-        read_bytes: The fewest bytes that come from memory.
-        written_bytes: The fewest bytes that go to memory.
-        work: Operations by unit and element type.
-        device: The device.
-        more: Further arguments of `bound_of`.
-    """
-    bound = bound_of(read_bytes, written_bytes, work, device, **more)  # type: ignore[arg-type]
-    return Bound(bound.seconds, bound.limited_by, bound.parts, (*bound.notes, COLD))
-
-
-COLD: Final = "cold: every byte comes from memory, none from L2"
 STEP: Final = "a step: its arguments are read once and its results written once"
-
-
-def program_bound(
-    compulsory_read: float,
-    compulsory_written: float,
-    work: WorkByUnit,
-    device: Device,
-    **more: float | bool,
-) -> Bound:
-    """Return a lower bound of the time of one program run, for any cache contents between kernels.
-
-    The run begins with its arguments in memory and ends with its results there.
-
-    Args:
-        compulsory_read: Bytes of the arguments that the run must read. Each byte counts once,
-            however many kernels read it. Of an argument only the part that kernels read counts.
-        compulsory_written: Bytes of the results that the run computes, each once. A result that
-            is an unchanged argument counts 0.
-        work: Operations of all kernels, as often as they run.
-        device: The device.
-        more: Further arguments of `bound_of`.
-    """
-    bound = bound_of(compulsory_read, compulsory_written, work, device, **more)  # type: ignore[arg-type]
-    return Bound(bound.seconds, bound.limited_by, bound.parts, (*bound.notes, STEP))
-
-
-class MemoryTraffic(NamedTuple):
-    """Bytes between memory and L2 of a kernel that runs several times.
-
-    Attributes:
-        least: Bytes if L2 keeps as much as it can from one run to the next.
-        cold: Bytes if L2 holds nothing at the start of every run.
-    """
-
-    least: float
-    cold: float
-
-
-def dram_bytes(kernel_bytes: float, times: int, device: Device) -> MemoryTraffic:
-    """Return the bytes that `times` runs of a kernel transfer between memory and L2.
-
-    The first run transfers all `kernel_bytes`. Each later run accesses as many distinct bytes, of
-    which L2 holds at most its size; the rest is transferred again. A device of unknown L2 size is
-    assumed to hold everything.
-
-    Raises:
-        BoundError: An amount is negative or not a number.
-
-    >>> from hloscope.support.devices import device_of
-    >>> dram_bytes(512 << 10, 80, device_of("h100"))
-    MemoryTraffic(least=524288, cold=41943040)
-    """
-    size = _amount(kernel_bytes)
-    if times < 0:
-        raise BoundError(f"{times} runs: expected at least 0")
-    if times == 0:
-        return MemoryTraffic(0, 0)
-    again = max(size - device.l2_bytes, 0) if device.l2_bytes else 0
-    return MemoryTraffic(size + (times - 1) * again, times * size)
-
-
-def peak_of(unit: str, element: str, device: Device, *, exact_f32: bool = False) -> float | None:
-    """Return the peak operations per second of a unit for an HLO element type; `None` if unknown.
-
-    >>> from hloscope.support.devices import device_of
-    >>> [peak_of("matrix", "f32", device_of("a100"), exact_f32=exact) for exact in (False, True)]
-    [156000000000000.0, 19500000000000.0]
-    """
-    rate, _ = _rate_of(unit, element, device, exact_f32)
-    return rate
 
 
 def _amount(value: float) -> float:
     if not 0 <= value < float("inf"):  # false for NaN too
         raise BoundError(f"an amount of work is {value}: expected a number of at least 0")
     return value
-
-
-def _of_bytes(unit: str, amount: float, gbs: float) -> Part:
-    rate = gbs * 1e9 or None
-    seconds = amount / rate if rate else (None if amount else 0.0)
-    return Part(unit, "", amount, rate, seconds)
-
-
-def _of_work(unit: str, element: str, amount: float, device: Device, exact_f32: bool) -> Part:
-    rate, note = _rate_of(unit, element, device, exact_f32)
-    return Part(unit, element, amount, rate, amount / rate if rate else None, note=note)
 
 
 def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[float | None, str]:
@@ -309,22 +203,12 @@ def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[
         found = _known([*_WIDER.get(f"matrix {device.fast_f32}", ()), *candidates], device)
     if not found:
         return None, f"`{device.name}` has no peak of {unit} {element}: left out"
-    (from_unit, taken), peak = _best_candidate(found, fastest=name == "f32")
+    # The first candidate is the type's own peak; of those for f32 the highest counts.
+    (from_unit, taken), peak = max(found, key=lambda row: row[1]) if name == "f32" else found[0]
     note = "" if (from_unit, taken) == (unit, element) else f"at the peak of {from_unit} {taken}"
     if name == "f32" and taken != "f32" and not exact_f32:
         note += ", which the default precision allows"
     return peak * 1e12, note
-
-
-def _best_candidate(
-    candidates: list[tuple[tuple[str, str], float]], *, fastest: bool
-) -> tuple[tuple[str, str], float]:
-    """Return the first candidate, or with `fastest` the one with the highest peak.
-
-    A candidate is a unit with an element type, and its peak in TFLOP/s. The first one is the type's
-    own.
-    """
-    return max(candidates, key=lambda row: row[1]) if fastest else candidates[0]
 
 
 def _known(
@@ -347,33 +231,27 @@ def _peak_type(element: str) -> str:
     return _NAMES.get(element, element)
 
 
-def _bound_of_parts(parts: list[Part], unknown: list[str]) -> Bound:
+def _bound_of_parts(parts: list[Part], notes: list[str]) -> Bound:
     """Return the bound of several units that work at the same time: the longest time of a unit.
 
     Times of one unit's element types add up.
 
     Args:
         parts: Times by unit and element type.
-        unknown: Reasons why work is missing.
+        notes: Further notes.
     """
     times: dict[str, float] = {}
-    longest: dict[str, Part] = {}
-    for part in _counting(parts):
-        assert part.seconds is not None
-        times[part.unit] = times.get(part.unit, 0.0) + part.seconds
-        if part.unit not in longest or part.seconds > (longest[part.unit].seconds or 0.0):
-            longest[part.unit] = part
-    notes = [part.note for part in parts if part.note] + unknown
+    longest: dict[str, tuple[float, str]] = {}
+    for part in parts:
+        if part.counts and part.seconds is not None:
+            times[part.unit] = times.get(part.unit, 0.0) + part.seconds
+            if part.unit not in longest or part.seconds > longest[part.unit][0]:
+                longest[part.unit] = part.seconds, part.element
+    every = tuple(dict.fromkeys([*[part.note for part in parts if part.note], *notes]))
     unit = max(times, key=lambda name: times[name], default=UNKNOWN)
     seconds = times.get(unit, 0.0)
-    if seconds == 0:
-        return Bound(0.0, UNKNOWN, tuple(parts), tuple(dict.fromkeys(notes)))
-    limited = f"{unit} {longest[unit].element}".strip()
-    return Bound(seconds, limited, tuple(parts), tuple(dict.fromkeys(notes)))
-
-
-def _counting(parts: Iterable[Part]) -> Iterator[Part]:
-    return (part for part in parts if part.counts and part.seconds is not None)
+    limited = f"{unit} {longest[unit][1]}".strip() if seconds else UNKNOWN
+    return Bound(seconds, limited, tuple(parts), every)
 
 
 # --------------------------------------------------------------------------------------------------

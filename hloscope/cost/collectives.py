@@ -24,7 +24,6 @@ Source: Thakur et al., "Optimization of Collective Communication Operations in M
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -62,6 +61,7 @@ from hloscope.ops import (
     While,
     is_in_place,
 )
+from hloscope.support.walks import reached
 
 
 class LinkBytes(Struct, frozen=True):
@@ -250,25 +250,17 @@ def overlap_of(computation: Computation) -> list[Overlap]:
             done_of.setdefault(_begun_by(ins.operands[0]), ins)
     kernels = [ins for ins in computation.instructions if _computes(ins)]
     places = [order[ins] for ins in kernels]
-    return list(_overlaps(computation, done_of, order, kernels, places))
-
-
-def _overlaps(
-    computation: Computation,
-    done_of: dict[Instruction, Instruction],
-    order: dict[Instruction, int],
-    kernels: list[Instruction],
-    places: list[int],
-) -> Iterator[Overlap]:
+    found = []
     for ins in computation.instructions:
         if isinstance(ins.op, _START):
             done = done_of.get(ins)
-            end = order[done] if done is not None else order[ins]
             # In a scheduled module the order of the text is the order of execution.
-            first, last = bisect_right(places, order[ins]), bisect_left(places, end)
-            yield Overlap(ins, done, tuple(kernels[first:last]), True)
+            first = bisect_right(places, order[ins])
+            last = bisect_left(places, order[done or ins])
+            found.append(Overlap(ins, done, tuple(kernels[first:last]), True))
         elif collective_op(ins) is not None:
-            yield Overlap(ins, None, (), False)
+            found.append(Overlap(ins, None, (), False))
+    return found
 
 
 def _begun_by(value: Instruction) -> Instruction:
@@ -283,30 +275,20 @@ def _begun_by(value: Instruction) -> Instruction:
 
 def _computes(ins: Instruction) -> bool:
     """Does the instruction run a kernel, directly or through a call?"""
-    if isinstance(ins.op, _CALLING):
-        return any(_runs_kernels(callee) for callee in ins.calls)
-    return _is_kernel(ins)
+    if not isinstance(ins.op, _CALLING):
+        return _is_kernel(ins)
+
+    def called(computation: Computation) -> list[Computation]:
+        return [c for i in computation if isinstance(i.op, _CALLING) for c in i.calls]
+
+    inside = [i for computation in reached(ins.calls, called) for i in computation]
+    return any(not isinstance(i.op, _CALLING) and _is_kernel(i) for i in inside)
 
 
 def _is_kernel(ins: Instruction) -> bool:
     """Is the instruction a kernel, on this or another stream, and not a transfer?"""
-    if isinstance(ins.op, AsyncStart):
-        return collective_op(ins) is None
-    return not isinstance(ins.op, _ASIDE) and collective_op(ins) is None
-
-
-def _runs_kernels(computation: Computation) -> bool:
-    """Does the computation, or one that it calls, contain a kernel?"""
-    seen, waiting = {computation}, [computation]
-    while waiting:
-        for ins in waiting.pop().instructions:
-            if isinstance(ins.op, _CALLING):
-                new = [callee for callee in ins.calls if callee not in seen]
-                seen.update(new)
-                waiting += new
-            elif _is_kernel(ins):
-                return True
-    return False
+    is_other = isinstance(ins.op, _ASIDE) and not isinstance(ins.op, AsyncStart)
+    return not is_other and collective_op(ins) is None
 
 
 class Transfer(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from hloscope.cost.trip_counts import known_trip_count, trip_count
 from hloscope.cost.work_rules import LoopRuns, Runs, rule_of
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, leaf_types
-from hloscope.indexing import IndexingMap
+from hloscope.indexing import Access, IndexingMap
 from hloscope.ir import Computation, Instruction, TensorType, TupleType, Type, callees_first
 from hloscope.memory import (
     CUSTOM,
@@ -34,6 +34,7 @@ from hloscope.memory import (
     is_array,
     is_scratch,
     kind_of,
+    made_once,
     output_names,
     sliced,
     synchronous,
@@ -67,25 +68,6 @@ NOT_KNOWN: Final = "what it does is not known: operands count as read whole, at 
 ITS_KERNELS: Final = "its kernels are those of what it calls: operands count as read whole, at most"
 _MAY_SEND_LESS: Final = (CollectiveBroadcast, CollectivePermute, RaggedAllToAll)
 """Collectives in which a device may send nothing, or only part of its operand."""
-
-
-class KernelBytes(NamedTuple):
-    """Bytes that one run of a kernel reads and writes.
-
-    Attributes:
-        read: Bytes read.
-        written: Bytes written.
-        exact: Are the bytes exact, rather than upper bounds?
-    """
-
-    read: int
-    written: int
-    exact: bool
-
-    @property
-    def moved(self) -> int:
-        """Return the bytes read and written."""
-        return self.read + self.written
 
 
 class ArrayFootprint(Struct, frozen=True):
@@ -195,7 +177,12 @@ class Footprints:
         Kernels that XLA's emitters do not make are assumed to read whole operands.
         """
         known = self.of_equal(ins)
-        return known if known.name == ins.name else self._renamed(known, ins)
+        if known.name == ins.name:
+            return known
+        names, written = [o.name for o in ins.operands], output_names(ins, self._analysis)
+        reads = [replace(a, name=names[a.number]) for a in known.reads]
+        writes = [replace(a, name=written[a.number]) for a in known.writes]
+        return replace(known, name=ins.name, reads=tuple(reads), writes=tuple(writes))
 
     def of_equal(self, ins: Instruction) -> Footprint:
         """Return the footprint of a kernel that equals that of `ins` except for names."""
@@ -206,18 +193,8 @@ class Footprints:
         begun = synchronous(ins)
         # The work is part of the key: trip counts inside a kernel do not follow from its structure.
         key = self._kernels.key(begun)
-        # Equal kernels recur in every layer of a network.
-        known = self._known.get((key, work)) if key is not None else None
-        if known is None:
-            known = self._found(begun, kind, key, work)
-            if key is not None:
-                self._known[key, work] = known
-        return known
-
-    def bytes_of(self, ins: Instruction) -> KernelBytes:
-        """Return the bytes that an instruction reads and writes as a kernel of its own."""
-        found = self.of_equal(ins)
-        return KernelBytes(found.read, found.written, found.is_exact)
+        full = None if key is None else (key, work)
+        return made_once(self._known, full, lambda: self._found(begun, kind, key, work))
 
     def _found(
         self, ins: Instruction, kind: KernelKind, key: tuple[object, ...] | None, work: Work
@@ -254,19 +231,10 @@ class Footprints:
         notes = () if kind.maker == XLA else (f"made by: {kind}",)
         return Kernel(kind.maker, None, (), tuple(readings), notes=notes)
 
-    def _renamed(self, known: Footprint, ins: Instruction) -> Footprint:
-        names = [operand.name for operand in ins.operands]
-        written = output_names(ins, self._analysis)
-        reads = [_called(a, names[a.number]) for a in known.reads]
-        writes = [_called(a, written[a.number]) for a in known.writes]
-        return Footprint(ins.name, tuple(reads), tuple(writes), known.work, known.notes, known.kind)
-
     def _of(self, fused: Fused, kernel: Kernel, work: Work, kind: KernelKind) -> Footprint:
         found = Reads(self._analysis, fused, kernel).by_array
         reads = [
-            self._read(
-                fused, k, leaf, [a.map for _, a in readings], [a.reason for _, a in readings]
-            )
+            self._read(fused, k, leaf, [access for _, access in readings])
             for (k, leaf), readings in found.items()
             if readings
         ]
@@ -316,7 +284,7 @@ class Footprints:
         target, update = hero.operands[number], hero.operands[len(hero.operands) // 2 + 1 + number]
         if maps is not None and isinstance(target.type, TensorType):
             return touched_by([*maps], target.type)
-        everything = _all_of(type, is_exact=False)
+        everything = whole(type, is_exact=False)
         if (
             not is_array(type)
             or not isinstance(update.type, TensorType)
@@ -328,17 +296,17 @@ class Footprints:
         return Touched(count, size, min(count, everything.sectors), count, is_exact=False)
 
     def _read(
-        self, fused: Fused, number: int, leaf: int, maps: list[object], reasons: list[str]
+        self, fused: Fused, number: int, leaf: int, accesses: Sequence[Access]
     ) -> ArrayFootprint:
         type = self._analysis.tensors(fused.edge[number].type)[leaf]
         assert isinstance(type, TensorType)
         name = fused.operands[number].name
-        known = [m for m in maps if isinstance(m, IndexingMap)]
-        if len(known) < len(maps) or not is_array(type):
-            touched = _all_of(type, is_exact=False)
+        known = [access.map for access in accesses if access.map is not None]
+        if len(known) < len(accesses) or not is_array(type):
+            touched = whole(type, is_exact=False)
         else:
             touched = touched_by(known, type)
-            if any(reasons):
+            if any(access.reason for access in accesses):
                 # An access that is an over-approximation makes the footprint an upper bound.
                 touched = replace(touched, is_exact=False)
         return ArrayFootprint(number, leaf, name, type, touched)
@@ -348,7 +316,7 @@ class Footprints:
             if is_scratch(root, leaf):
                 continue
             maps = kernel.outputs[number] if number < len(kernel.outputs) else None
-            touched = _all_of(type, is_exact=True)
+            touched = whole(type)
             if maps is not None and any(map.runtime for map in maps):
                 touched = touched_by([*maps], type)
             elif kernel.emitter == "scatter" and maps is None:
@@ -370,13 +338,13 @@ class Footprints:
         """
         is_exact = not note and not isinstance(ins.op, _MAY_SEND_LESS)
         reads = [
-            ArrayFootprint(k, leaf, operand.name, type, _all_of(type, is_exact=is_exact))
+            ArrayFootprint(k, leaf, operand.name, type, whole(type, is_exact=is_exact))
             for operand, k in first_places(ins.operands).items()
             for leaf, type in enumerate(leaf_types(operand.type))
             if isinstance(type, TensorType)
         ]
         writes = [
-            ArrayFootprint(leaf, leaf, ins.name, type, _all_of(type, is_exact=not note))
+            ArrayFootprint(leaf, leaf, ins.name, type, whole(type, is_exact=not note))
             for leaf, type in enumerate(leaf_types(_written(ins)))
             if isinstance(type, TensorType) and not is_scratch(ins, leaf)
         ]
@@ -413,16 +381,6 @@ def _combines(scatter: Instruction) -> bool:
 
 def _at_most(array: ArrayFootprint) -> ArrayFootprint:
     return replace(array, touched=replace(array.touched, is_exact=False))
-
-
-def _called(array: ArrayFootprint, name: str) -> ArrayFootprint:
-    return ArrayFootprint(array.number, array.leaf, name, array.type, array.touched)
-
-
-def _all_of(type: TensorType, *, is_exact: bool) -> Touched:
-    if not is_array(type):
-        return Touched(is_exact=False)
-    return whole(type, element_count(type), is_exact=is_exact)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -493,17 +451,12 @@ class Flops:
                 (self.count(ins, tuple([get(callee, _RECURSION) for callee in ins.calls])), 1)
                 for ins in computation
             ])  # fmt: skip
-            if number is not None and self._follows_from_structure(computation):
-                self._by_structure[number] = known
+            if number is not None:
+                # Trip counts are values, which the structure does not determine.
+                for inner in callees_first(computation, self._follows):
+                    self._follows[inner] = not any(
+                        [isinstance(ins.op, While | CustomCall | AsyncStart) for ins in inner]
+                    ) and all([self._follows.get(callee, False) for callee in inner.callees])
+                if self._follows[computation]:
+                    self._by_structure[number] = known
         return known
-
-    def _follows_from_structure(self, computation: Computation) -> bool:
-        """Does a computation's work follow from ops and types alone, without values?
-
-        It does not if a trip count decides it.
-        """
-        for inner in callees_first(computation, self._follows):
-            self._follows[inner] = not any(
-                [isinstance(ins.op, While | CustomCall | AsyncStart) for ins in inner]
-            ) and all([self._follows.get(callee, False) for callee in inner.callees])
-        return self._follows[computation]

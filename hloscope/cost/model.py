@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.cost.bounds import Bound, Work, bound_of, program_bound, total
+from hloscope.cost.bounds import STEP, Bound, Work, bound_of, total
 from hloscope.cost.footprints import Footprint, Footprints
 from hloscope.cost.runs import Place, running
 from hloscope.cost.target import Target, target_of
@@ -18,10 +18,6 @@ from hloscope.ir import Computation, Instruction, Module
 from hloscope.memory import ArrayUse, Coalescing, Memory, kind_of
 from hloscope.ops import Bitcast, Fusion, GetTupleElement, Parameter, Return, Tuple
 from hloscope.support.devices import Device
-
-# --------------------------------------------------------------------------------------------------
-# Cost model of a program: every kernel with bytes, flops, unused bytes and runs.
-
 
 # --------------------------------------------------------------------------------------------------
 # Cost model of a program: every kernel with its bytes, flops, wasted bytes and runs.
@@ -91,14 +87,11 @@ class KernelCost(Struct, frozen=True):
 
         `None` if the traffic of an array is unknown.
         """
-        if self.coalescing is None or any(_is_not_counted(a) for a in self.coalescing.arrays):
+        arrays = () if self.coalescing is None else self.coalescing.arrays
+        unknown = [a.is_unknown or (a.tile is not None and a.moved is None) for a in arrays]
+        if self.coalescing is None or any(unknown):
             return None
         return self.coalescing.wasted * self.runs
-
-
-def _is_not_counted(array: ArrayUse) -> bool:
-    """Does the kernel access the array with unknown traffic?"""
-    return array.is_unknown or (array.tile is not None and array.moved is None)
 
 
 class AccessCost(Struct, frozen=True):
@@ -143,7 +136,7 @@ class AccessCost(Struct, frozen=True):
         return self.array.wasted * self.runs
 
 
-class ProgramCost:
+class ProgramCost(Struct, frozen=True, eq=False):
     """The cost of the kernels of a program on a device.
 
     Attributes:
@@ -154,20 +147,11 @@ class ProgramCost:
         is_judged: Were the transfers of threads counted?
     """
 
-    def __init__(
-        self,
-        module: Module,
-        device: Device,
-        target: Target,
-        kernels: Iterable[KernelCost],
-        *,
-        is_judged: bool,
-    ) -> None:
-        self.module: Final = module
-        self.device: Final = device
-        self.target: Final = target
-        self.kernels: Final = tuple(kernels)
-        self.is_judged: Final = is_judged
+    module: Module
+    device: Device
+    target: Target
+    kernels: tuple[KernelCost, ...]
+    is_judged: bool
 
     @property
     def accesses(self) -> list[AccessCost]:
@@ -185,7 +169,10 @@ class ProgramCost:
         """Return the lower bound of the time of one program run, for any contents of caches."""
         read, written = compulsory_bytes(self.module, self.kernels)
         work = total([(kernel.footprint.work, kernel.runs) for kernel in self.kernels])
-        return program_bound(read, written, units_of(work), self.device, exact_f32=is_exact(work))
+        exact_f32 = is_exact(work)
+        return bound_of(
+            read, written, units_of(work), self.device, exact_f32=exact_f32, notes=(STEP,)
+        )
 
 
 def compulsory_bytes(module: Module, kernels: Iterable[KernelCost]) -> tuple[int, int]:
@@ -275,21 +262,17 @@ def program_cost(
         VerifyError: An instruction is invalid.
     """
     target = target_of(module)
-    is_judged = transfers
-    if is_judged is None:
-        is_judged = is_judged_by_threads(module, target, device)
+    is_judged = is_judged_by_threads(module, target, device) if transfers is None else transfers
     places = {place.computation: place for place in running(module)}
-    chosen = only
-    if chosen is None:
-        chosen = [(place.computation, ins) for place in places.values() for ins in place.kernels]
+    every = [(place.computation, ins) for place in places.values() for ins in place.kernels]
+    chosen = every if only is None else only
     costs = KernelCosts(memory, device, is_judged=is_judged)
     kernels = [
         costs.of(ins, places.get(computation) or Place(computation, 1, (), 1, 1))
         for computation, ins in shown([*chosen])
     ]
-    return ProgramCost(
-        module, device, target, _with_one_branch(kernels, places), is_judged=is_judged
-    )
+    counted = tuple(_with_one_branch(kernels, places))
+    return ProgramCost(module, device, target, counted, is_judged)
 
 
 class KernelCosts:
@@ -332,7 +315,7 @@ class KernelCosts:
             self._device,
             transcendentals=work.transcendental_count,
             exact_f32=is_exact(work),
-            unknown=work.unknown,
+            notes=work.unknown,
         )
         return KernelCost(
             ins, place.computation, footprint, coalescing, reason, bound,
@@ -353,12 +336,7 @@ def _with_one_branch(
     for kernel in kernels:
         each[kernel.computation] = each.get(kernel.computation, 0) + kernel.footprint.bytes
     runs = counted_runs(each, places)
-    return [
-        kernel
-        if kernel.runs == runs[kernel.computation]
-        else replace(kernel, runs=runs[kernel.computation])
-        for kernel in kernels
-    ]
+    return [replace(kernel, runs=runs[kernel.computation]) for kernel in kernels]
 
 
 def counted_runs(

@@ -41,6 +41,7 @@ from hloscope.ops import (
     Tuple,
     While,
 )
+from hloscope.support.walks import without_recursion
 
 Path: TypeAlias = tuple[int, ...]
 """Shape index: the path to an element of nested tuples."""
@@ -172,26 +173,6 @@ class Place(NamedTuple):
 
 
 NodeGenerator: TypeAlias = Generator[Any, Any, Any]
-
-
-def finished(generator: NodeGenerator) -> Any:
-    """Run a generator and return its result, without recursion.
-
-    The generator yields other generators on which it depends. Each of them is run in the same way,
-    and its result is sent back.
-    """
-    stack: list[NodeGenerator] = [generator]
-    result: Any = None
-    while stack:
-        try:
-            needed = stack[-1].send(result)
-        except StopIteration as stop:
-            stack.pop()
-            result = stop.value
-        else:
-            stack.append(needed)
-            result = None
-    return result
 
 
 def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
@@ -380,7 +361,7 @@ class Slices:
             path: Shape index of the element in the value.
         """
         self._begin()
-        found: Node = finished(self._node(Place(frame, ins, path)))
+        found: Node = without_recursion(self._node(Place(frame, ins, path)))
         return found
 
     def machine(self, loop: Instruction, further: Iterable[Key] = ()) -> Machine | None:
@@ -391,7 +372,7 @@ class Slices:
             further: Further elements of its state to compute.
         """
         self._begin()
-        found: Machine | None = finished(self._machine(loop, tuple(further)))
+        found: Machine | None = without_recursion(self._machine(loop, tuple(further)))
         return found
 
     def given(self, machine: Machine, frame: Frame) -> list[Node]:
@@ -404,7 +385,7 @@ class Slices:
             frame: The call of the computation that contains the loop.
         """
         self._begin()
-        found: list[Node] = finished(self._given(machine, frame))
+        found: list[Node] = without_recursion(self._given(machine, frame))
         return found
 
     def _begin(self) -> None:

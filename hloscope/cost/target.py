@@ -97,19 +97,13 @@ def target_of(module: Module) -> Target:
     """
     extras = dict(module.extras)
     scheduled = is_scheduled(module)
-    mark = _mark_of_header(extras) or next(_marks(module, scheduled), None)
+    mark = next(_marks(module, extras, scheduled), None)
     if mark is None and scheduled:
         mark = _cpu_by_header(extras) or _cpu_by_names(module, extras)
     if mark is None:
         schedule = "scheduled, but " if scheduled else ""
         return Target("uncompiled", None, f"{schedule}no mark of a backend", scheduled)
     return Target(mark.kind, mark.device, mark.evidence, scheduled)
-
-
-def _mark_of_header(extras: dict[str, str]) -> _Mark | None:
-    if "fingerprint_before_lhs" in extras.get("frontend_attributes", ""):
-        return _Mark("gpu", "`fingerprint_before_lhs` in the header: the scheduler of XLA:GPU")
-    return None
 
 
 def _cpu_by_header(extras: dict[str, str]) -> _Mark | None:
@@ -136,22 +130,27 @@ def _readable(module: Module) -> Iterator[Instruction]:
         yield from instructions
 
 
-def _marks(module: Module, scheduled: bool) -> Iterator[_Mark]:
+def _marks(module: Module, extras: dict[str, str], scheduled: bool) -> Iterator[_Mark]:
+    if "fingerprint_before_lhs" in extras.get("frontend_attributes", ""):
+        yield _Mark("gpu", "`fingerprint_before_lhs` in the header: the scheduler of XLA:GPU")
     for ins in _readable(module):
         if isinstance(ins.op, CustomCall):
             yield from _marks_of_target(ins, ins.op.call_target_name, scheduled)
         elif isinstance(ins.op, Fusion):
             yield from _marks_of_fusion(ins, ins.op)
         config = ins.extra("backend_config")
-        if config is not None and (scheduled or not _is_lowered(ins)):
-            yield from _marks_of_config(ins, config)
+        for kind, marks in _CONFIGS if scheduled or not _is_lowered(ins) else ():
+            if found := marks.search(config or ""):
+                yield _Mark(kind, f"`{found[0]}` in the backend config of `{ins.name}`")
         if "scheduling_name" in (ins.extra("metadata") or ""):
             yield _Mark("gpu", f"`scheduling_name` in the metadata of `{ins.name}`: XLA:GPU's")
         for leaf in leaf_types(ins.type):
             layout = leaf.layout if isinstance(leaf, TensorType) else None
-            if layout is not None and layout.tiles and _is_tpu_tile(layout.tiles[0]):
-                tile = ",".join(map(str, layout.tiles[0]))
-                yield _Mark("tpu", f"tiled layout `T({tile})` of `{ins.name}`")
+            tile = layout.tiles[0] if layout is not None and layout.tiles else ()
+            # A TPU's vector registers have rows of 128 lanes, which its tiles fill.
+            if tile and tile[-1] > 0 and tile[-1] % 128 == 0:
+                shown = ",".join(map(str, tile))
+                yield _Mark("tpu", f"tiled layout `T({shown})` of `{ins.name}`")
 
 
 def _is_lowered(ins: Instruction) -> bool:
@@ -182,18 +181,6 @@ def _marks_of_fusion(ins: Instruction, op: Fusion) -> Iterator[_Mark]:
     for callee in ins.calls:
         if _GPU_FUSED.match(callee.name):
             yield _Mark("gpu", f"`{callee.name}` is named as XLA:GPU names what it fuses")
-
-
-def _marks_of_config(ins: Instruction, config: str) -> Iterator[_Mark]:
-    for kind, marks in _CONFIGS:
-        found = marks.search(config)
-        if found:
-            yield _Mark(kind, f"`{found[0]}` in the backend config of `{ins.name}`")
-
-
-def _is_tpu_tile(tile: tuple[int, ...]) -> bool:
-    """Does the tile fill whole rows of 128 lanes, as a TPU's vector registers do?"""
-    return bool(tile) and tile[-1] > 0 and tile[-1] % 128 == 0
 
 
 def _cpu_by_names(module: Module, extras: dict[str, str]) -> _Mark | None:

@@ -259,8 +259,8 @@ class _Closed:
         self._machine: Final = machine
         width = len(machine.keys)
         self._first: Final = dict(zip(machine.keys, given[:width], strict=True))
-        self._steps: Final = self._slopes(dict(zip(machine.outer, given[width:], strict=True)))
         values: dict[Key, Value | _Line] = dict(zip(machine.outer, given[width:], strict=True))
+        self._steps: Final = self._slopes(values)
         for key, first in self._first.items():
             slope = self._steps.get(key)
             if slope == 0:
@@ -273,7 +273,7 @@ class _Closed:
         self.high: int | None = None
         self._solve()
 
-    def _slopes(self, outer: dict[Key, Value]) -> dict[Key, int]:
+    def _slopes(self, outer: dict[Key, Value | _Line]) -> dict[Key, int]:
         """Return the state elements of a loop that change by a constant, with this constant.
 
         The constant is added in every iteration; it is 0 for an element that does not change.
@@ -292,9 +292,11 @@ class _Closed:
             if key in slopes or element is None or element.kind not in ("signed", "unsigned"):
                 continue
             after = tape.nodes[number]
-            offset = _offset(after, key, fixed) if after.element == element else None
-            if offset is not None:
-                slopes[key] = offset
+            # A line in the element itself: `1 * x + 0` before the iteration.
+            before = {**fixed, key: _Line(1, 0)}
+            line = _lines(Tape([after]), before).get(after) if after.element == element else None
+            if isinstance(line, _Line) and line.slope == 1:
+                slopes[key] = line.start
         return slopes
 
     def last(self, turns: int) -> tuple[Value, ...]:
@@ -429,20 +431,6 @@ _SWAPPED: Final = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "
 _OPPOSITE: Final = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT", "EQ": "NE", "NE": "EQ"}
 
 
-def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
-    """Return the constant that a node adds to an input; `None` for any other computation.
-
-    Args:
-        after: The node.
-        key: Key of the input.
-        fixed: Values of the other inputs.
-    """
-    tape = Tape([after])
-    # A line in the input itself: `1 * x + 0`.
-    line = _lines(tape, {**fixed, key: _Line(1, 0)}).get(after)
-    return line.start if isinstance(line, _Line) and line.slope == 1 else None
-
-
 def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _Line]:
     """Return the nodes whose value is known, a span, or linear in the iteration number.
 
@@ -487,10 +475,7 @@ def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
         case "negate", [a]:
             return _Line(-a.slope, -a.start)
         case "multiply", [a, b] if a.slope == 0 or b.slope == 0:
-            return _Line(
-                a.slope * b.start + b.slope * a.start,
-                a.start * b.start,
-            )
+            return _Line(a.slope * b.start + b.slope * a.start, a.start * b.start)
         case "convert", [a] if node.args[0].element is not None and (
             node.args[0].element.kind in ("signed", "unsigned")
             and node.args[0].element.bits >= element.bits

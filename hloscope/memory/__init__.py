@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from hloscope.memory.emitters.loop import sliced as sliced
     from hloscope.memory.emitting import (
         XlaKernels as XlaKernels,
-        first_places as first_places,
         kernel_of as kernel_of,
+        made_once as made_once,
         output_names as output_names,
     )
-    from hloscope.memory.fused import Fused as Fused
+    from hloscope.memory.fused import Fused as Fused, first_places as first_places
     from hloscope.memory.kernel import (
         Kernel as Kernel,
         Launch as Launch,

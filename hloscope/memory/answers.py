@@ -22,22 +22,22 @@ from hloscope.affine import (
 )
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import leaf_types
-from hloscope.indexing import Access, IndexingMap, major_to_minor
+from hloscope.indexing import Access, IndexingMap, major_to_minor, unravel
 from hloscope.ir import Instruction, TensorType
+from hloscope.memory.fused import first_places
 from hloscope.memory.kernel import Kernel, Launch, SharedAccess
+from hloscope.memory.ptx.counting import bank_words
 from hloscope.memory.requests import LANE, Requests, Traffic, WasteCause, requests_of, together
 from hloscope.memory.touched import Touched
 from hloscope.support.arrays import Bools, Ints, np, sorted_unique
 from hloscope.support.devices import AS_OF, Device
 from hloscope.tiling import (
     ChosenTiles,
-    Fused as TiledFusion,
     Refusal,
     chosen_sizes,
     chosen_tiles,
-    fusion_config,
-    symbolic_tiles,
     tile_traffics,
+    tiles_of,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -152,16 +152,14 @@ def _extent(e: Expr, map: IndexingMap, tile: Sequence[int]) -> tuple[int, int] |
         tile: Sizes of the output's tile.
     """
     used = sorted(variables(e), key=str)
-    if any(not isinstance(v, Dim | Range) for v in used):
-        used = [v for v in used if isinstance(v, Dim | Range)]
-        if used:
-            return None
+    known = [v for v in used if isinstance(v, Dim | Range)]
+    if known and len(known) < len(used):
+        return None
     extents: dict[Var, int] = {}
-    for v in used:
-        interval: Interval = map.box[v]
-        count = interval.hi - interval.lo + 1
+    for v in known:
+        count = map.box[v].size
         extents[v] = min(tile[v.index], count) if isinstance(v, Dim) else count
-    if not used:
+    if not known:
         return 1, 1
     if e in extents:
         return extents[e], 1
@@ -215,8 +213,7 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
         chosen = replace(known, outputs=(tile,))
     if chosen is None:
         return None
-    kind = str(fusion_config(ins).get("kind", ""))
-    symbolic = symbolic_tiles(TiledFusion.of(ins), kind=kind)
+    symbolic = tiles_of(ins)
     if isinstance(symbolic, Refusal):
         return None
     sizes = chosen_sizes(symbolic, chosen)
@@ -224,7 +221,7 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
         return None
     operands: dict[tuple[int, int], TileUse] = {}
     outputs: dict[int, TileUse] = {}
-    first = {operand: k for k, operand in reversed([*enumerate(ins.operands)])}
+    first = first_places(ins.operands)
     for traffic in tile_traffics(symbolic, sizes, device.transaction):
         type = leaf_types(traffic.node.instruction.type)[traffic.node.output]
         assert isinstance(type, TensorType)
@@ -324,43 +321,26 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
     requests = requests_of(_linear(shared), shared.bits, one_block, device.warp)
     addresses, active, is_exact = _addresses(requests)
     size = -(-prod(shared.shape) * shared.bits // 8)
-    if not len(addresses):
-        return BankUse(shared.what, shared.shape, size, 0, 0.0, 0)
-    # A bank serves one word (4 bytes) at a time, so a warp's access of `phases` words per lane is
-    # split into `phases` parts of the warp, each of which is one conflict-free transfer at best.
-    unit = max(requests.unit_bits // 8, 1)
-    phases = max(unit // device.bank_bytes, 1)
-    first = addresses * shared.bits // 8 // device.bank_bytes
-    lanes = device.warp // phases
-    degrees: list[Ints] = []
-    for phase in range(phases):
-        part = slice(phase * lanes, (phase + 1) * lanes)
-        # Each lane of a wide access needs `phases` consecutive words, all in this phase.
-        words = [first[:, part] + k for k in range(phases)]
-        masks = [active[:, part]] * phases
-        degrees.append(
-            _conflict_degrees(
-                np.concatenate(words, axis=1), np.concatenate(masks, axis=1), device.banks
-            )
-        )
-    every = np.stack(degrees, axis=1)
-    # Phases in which no lane is active issue no request and must not lower the mean.
-    used = every[every > 0]
-    row = int(np.argmax(every.max(axis=1)))
-    worst = tuple(
-        [
-            int(word) if on else None
-            for word, on in zip(first[row].tolist(), active[row].tolist(), strict=True)
-        ]
-    )
+    rows, lanes = np.nonzero(active)
+    if not len(rows):
+        no_lanes = (None,) * device.warp if len(active) else ()
+        return BankUse(shared.what, shared.shape, size, 0, 0.0, 0, no_lanes, is_exact)
+    offsets, unit = addresses * shared.bits // 8, max(requests.unit_bits // 8, 1)
+    phases, degrees = bank_words(
+        rows, lanes, offsets[active], unit,
+        warp=device.warp, banks=device.banks, word=device.bank_bytes,
+    )  # fmt: skip
+    row = int(phases[np.argmax(degrees)]) // max(unit // device.bank_bytes, 1)
+    words = (offsets[row] // device.bank_bytes).tolist()
+    worst = [word if on else None for word, on in zip(words, active[row].tolist(), strict=True)]
     return BankUse(
         shared.what,
         shared.shape,
         size,
-        len(used),
-        float(used.mean()) if len(used) else 0.0,
-        int(every.max(initial=0)),
-        worst,
+        len(degrees),
+        float(degrees.mean()),
+        int(degrees.max()),
+        tuple(worst),
         is_exact,
     )
 
@@ -375,13 +355,8 @@ def _linear(shared: SharedAccess) -> IndexingMap:
     # have the same conflicts.
     pinned = [map.dims[k].interval.lo for k in range(3, 6)] if not map.is_known_empty else []
     for k, lo in enumerate(pinned, 3):
-        map = map.add_constraint(*_point(k, lo))
+        map = map.add_constraint(Dim(k), Interval.point(lo))
     return map.simplify(replace_points=False)
-
-
-def _point(dimension: int, value: int) -> tuple[Expr, Interval]:
-    """Return the constraint that dimension `dimension` of a map has the given value."""
-    return Dim(dimension), Interval(value, value)
 
 
 def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
@@ -391,47 +366,24 @@ def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
     are evaluated.
     """
     map = requests.map
-    sizes = [interval.hi - interval.lo + 1 for _, interval in requests.free]
+    sizes = [interval.size for _, interval in requests.free]
     total = prod(sizes)
-    if map.is_known_empty or total <= 0:
-        empty = np.zeros((0, requests.warp), dtype=np.int64)
-        return empty, empty.astype(np.bool_), True
-    # Requests are numbered row-major over the free variables, the last one fastest.
-    flat = np.arange(min(total, MOST_REQUESTS))
-    at: dict[Var, Ints] = {}
-    for (x, interval), size in zip(reversed(requests.free), reversed(sizes), strict=True):
-        at[x] = (flat % size + interval.lo)[:, None]
-        flat = flat // size
-    at[LANE] = np.arange(requests.warp, dtype=np.int64)[None, :]
     shape = min(total, MOST_REQUESTS), requests.warp
+    if map.is_known_empty or total <= 0:
+        return np.zeros((0, requests.warp), np.int64), np.zeros((0, requests.warp), np.bool_), True
+    numbers = unravel(np.arange(shape[0]), sizes)
+    at: dict[Var, Ints] = {
+        x: (number + interval.lo)[:, None]
+        for (x, interval), number in zip(requests.free, numbers, strict=True)
+    }
+    at[LANE] = np.arange(requests.warp, dtype=np.int64)[None, :]
     addresses = np.broadcast_to(evaluate_array(requests.address, at), shape)
-    active = np.ones(shape, dtype=np.bool_)
-    for e, interval in map.constraints:
-        value = evaluate_array(e, at)
-        active &= (value >= interval.lo) & (value <= interval.hi)
-    lanes = map.dims[0].interval
-    active &= (at[LANE] >= lanes.lo) & (at[LANE] <= lanes.hi)
+    dims, ranges = [
+        [at[kind(k)] for k in range(len(variables))]
+        for kind, variables in ((Dim, map.dims), (Range, map.ranges))
+    ]
+    active = np.broadcast_to(map.satisfies_array(dims, ranges), shape)
     return addresses, active, total <= MOST_REQUESTS
-
-
-def _conflict_degrees(words: Ints, active: Bools, banks: int) -> Ints:
-    """Return, for each request, the number of distinct words in its busiest bank.
-
-    `words` and `active` are [requests, lanes]; inactive lanes do not count.
-    """
-    # Sorting puts equal words next to each other and inactive lanes last, so that a word counts
-    # where it differs from its left neighbour.
-    nowhere = (1 << 62) - 1
-    keys = np.where(active, words, nowhere)
-    keys.sort(axis=1)
-    new = np.ones_like(keys, dtype=np.bool_)
-    new[:, 1:] = keys[:, 1:] != keys[:, :-1]
-    new &= keys != nowhere
-    rows = np.broadcast_to(np.arange(len(keys))[:, None], keys.shape)
-    counts = np.zeros((len(keys), banks), dtype=np.int64)
-    np.add.at(counts, (rows[new], keys[new] % banks), 1)
-    most: Ints = counts.max(axis=1, initial=0)
-    return most
 
 
 # --------------------------------------------------------------------------------------------------
@@ -513,7 +465,11 @@ class ArrayUse(Struct, frozen=True):
         `None` if no access has such a cause.
         """
         found = [t for t in self.touches if t.spoiler and t.traffic]
-        return max(found, key=_wasted).spoiler if found else None
+        return (
+            max(found, key=lambda t: t.traffic.wasted if t.traffic else 0).spoiler
+            if found
+            else None
+        )
 
     @property
     def precision(self) -> str:
@@ -563,10 +519,6 @@ class ArrayUse(Struct, frozen=True):
         if self.traffic is None or not self.traffic.requests:
             return None
         return self.traffic.efficiency
-
-
-def _wasted(touch: Touch) -> int:
-    return touch.traffic.wasted if touch.traffic else 0
 
 
 class Coalescing(Struct, frozen=True):

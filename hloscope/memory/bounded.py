@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from hloscope.affine import Runtime, Var, depends_on_runtime, evaluate_array, variables
 from hloscope.indexing import Constraint, RuntimeVariable
 from hloscope.ir import TensorType
-from hloscope.memory.counting import BUDGET, NOWHERE, Counter, Figures, Lanes, counted
+from hloscope.memory.counting import BUDGET, NOWHERE, Counter, Lanes, counted
 from hloscope.memory.requests import BOUNDS, LANE, Requests, Traffic, runtime_terms
 from hloscope.support.arrays import Bools, Ints, np
 from hloscope.support.devices import LINE, SECTOR
@@ -39,10 +39,18 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
     """
     reads = set(map(Runtime, range(len(requests.map.runtime))))
     is_decided = not reads & variables(requests.address, *requests.conditions)
-    if any(map(_is_choice, requests.map.runtime)):  # it may be that no lane takes part
+    origins = [
+        v.origin for v in requests.map.runtime if v.origin is not None and v.clamp is not None
+    ]
+    types = [origin.type for origin in origins]
+    if any(isinstance(type, TensorType) and type.element.name == "pred" for type in types):
         # A clamped predicate selects one of two maps. Without the clamp the map holds for both
         # values, which is the worst case; the best case is the other branch, with no access.
-        plain = requests.map.with_(runtime=[_unclamped(v) for v in requests.map.runtime])
+        plain = requests.map.with_(
+            runtime=[
+                RuntimeVariable(v.interval, v.name, None, v.index) for v in requests.map.runtime
+            ]
+        )
         worst = traffic_of(replace(requests, map=plain), budget)
         return replace(worst, precision=BOUNDS, best=Traffic(vector=requests.vector))
     if is_decided or requests.map.is_known_empty or requests.lanes_at_most <= 0:
@@ -59,17 +67,6 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
     if (best.histogram, best.lines, best.asked) == (worst.histogram, worst.lines, worst.asked):
         return worst  # whatever is read, as many sectors are moved
     return replace(worst, precision=BOUNDS, best=best)
-
-
-def _is_choice(variable: RuntimeVariable) -> bool:
-    """Is the run-time variable a predicate, for one of whose two values the map applies?"""
-    type = None if variable.origin is None else variable.origin.type
-    is_predicate = isinstance(type, TensorType) and type.element.name == "pred"
-    return is_predicate and variable.clamp is not None
-
-
-def _unclamped(variable: RuntimeVariable) -> RuntimeVariable:
-    return RuntimeVariable(variable.interval, variable.name, None, variable.index)
 
 
 def _without_runtime(requests: Requests) -> Requests:
@@ -129,7 +126,7 @@ def _shifts(requests: Requests, terms: Mapping[Runtime, int]) -> list[int]:
         # Multiples of `factor` repeat modulo a line after `period` values; an interval with fewer
         # values gives fewer shifts.
         period = requests.modulus // gcd(factor, requests.modulus)
-        count = min(period, interval.hi - interval.lo + 1)
+        count = min(period, interval.size)
         found = {(a + factor * k) % requests.modulus for a in found for k in range(count)}
     return sorted(found)
 
@@ -212,17 +209,11 @@ class _Groups:
             else:
                 sectors, lines = self._of_each_alignment(worst, lanes, groups)
             asked = spans.elements * unit
-            least, most = [
-                Figures(*figures, lanes.active)
-                for figures in (
-                    # Best: all groups share the sectors of the largest group. Worst: no two groups
-                    # share one.
-                    (sectors.fewest.max(1), lines.fewest.max(1), asked.max(1)),
-                    (sectors.most.sum(1), lines.most.sum(1), asked.sum(1)),
-                )
-            ]
-            best.note(at, weights, least, lanes.addresses.__getitem__)
-            worst.note(at, weights, most, lanes.addresses.__getitem__)
+            # Best: all groups share the sectors of the largest group. Worst: no two groups share
+            # one.
+            least = sectors.fewest.max(1), lines.fewest.max(1), asked.max(1)
+            best.note(at, weights, lanes, *least)
+            worst.note(at, weights, lanes, sectors.most.sum(1), lines.most.sum(1), asked.sum(1))
             best.scale = worst.scale
         return best.found(), worst.found()
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from math import gcd, prod
 from typing import Final
 
+from hloscope.affine import Range
 from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap, input_to_output, major_to_minor
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.fused import Fused, behind_tuples
-from hloscope.memory.kernel import THREAD, Launch, loop_variable, split
+from hloscope.memory.kernel import THREAD, Launch, split
 from hloscope.memory.storage import (
     ReductionShape,
     TransposeShape,
@@ -162,7 +163,10 @@ class Choice:
 
         `None` if its sizes are unknown.
         """
-        return first_array(self.analysis, self.roots[number])
+        for type in self.analysis.tensors(self.roots[number].type):
+            if isinstance(type, TensorType):
+                return type if is_array(type) else None
+        return None
 
     def elements(self, number: int) -> int:
         """Return the number of elements of the first array of root `number`; 1 if unknown."""
@@ -230,9 +234,9 @@ class Choice:
         linear = (launch.block * launch.block_size + THREAD) * unroll
         ranges = [rounds] if rounds > 1 else []
         if rounds > 1:
-            linear = linear + loop_variable(0) * each
+            linear = linear + Range(0) * each
         if unroll > 1:
-            linear = linear + loop_variable(len(ranges))
+            linear = linear + Range(len(ranges))
             ranges.append(unroll)
         order = major_to_minor(type)
         parts = split(linear, sizes)
@@ -240,14 +244,6 @@ class Choice:
         # The bounds check is needed only if the last round is not full.
         inside = [(linear, count)] if each * rounds != count else []
         return launch.map(ranges, index, inside).simplify(replace_points=False)
-
-
-def first_array(analysis: Analysis, value: Instruction) -> TensorType | None:
-    """Return the type of the first array of a value; `None` if its sizes are unknown."""
-    for type in analysis.tensors(value.type):
-        if isinstance(type, TensorType):
-            return type if is_array(type) else None
-    return None
 
 
 def in_memory_of(
@@ -323,7 +319,7 @@ def hero_of(root: Instruction, fused: Fused) -> Instruction:
     hero = root
     while is_intermediate(hero, 1) and fused.contains(hero.operands[0]):
         hero = hero.operands[0]
-    for predicate in (is_tiled_transpose, _is_concatenate):
+    for predicate in (is_tiled_transpose, lambda ins: isinstance(ins.op, Concatenate)):
         found = _searched(hero, fused, predicate)
         if found is not None:
             return found
@@ -336,10 +332,6 @@ def is_tiled_transpose(ins: Instruction) -> bool:
     return shape is not None and shape.is_tiled
 
 
-def _is_concatenate(ins: Instruction) -> bool:
-    return isinstance(ins.op, Concatenate)
-
-
 def is_intermediate(ins: Instruction, most_operands: int) -> bool:
     """May the instruction lie between a root and its hero?
 
@@ -348,15 +340,14 @@ def is_intermediate(ins: Instruction, most_operands: int) -> bool:
     """
     if not 0 < len(ins.operands) <= most_operands:
         return False
-    if isinstance(ins.op, Elementwise):
-        if ins.op.name == "copy":
-            return _keeps_layout(ins)
-        return True
-    if isinstance(ins.op, Bitcast):
-        return True
+    if ins.op.name == "copy":
+        here, there = array_of(ins), array_of(ins.operands[0])
+        if here is None or there is None:
+            return False
+        return major_to_minor(here) == major_to_minor(there)
     if isinstance(ins.op, Reshape | Transpose):
         return leaves_memory(ins)
-    return False
+    return isinstance(ins.op, Elementwise | Bitcast)
 
 
 def leaves_memory(ins: Instruction) -> bool:
@@ -366,26 +357,12 @@ def leaves_memory(ins: Instruction) -> bool:
         return False
     if isinstance(ins.op, Transpose):
         # Dimensions of size 1 have no place in memory; only the order of the others counts.
-        moved = [k for k in _memory_order(here) if here.shape[k] != 1]
-        place = {dimension: at for at, dimension in enumerate(_memory_order(there))}
+        moved = [k for k in major_to_minor(here) if here.shape[k] != 1]
+        place = {dimension: at for at, dimension in enumerate(major_to_minor(there))}
         places = [place[ins.op.permutation[k]] for k in moved]
         return places == sorted(places)
-    return same_memory(here, there) or _is_row_major(here, there)
-
-
-def _is_row_major(*types: TensorType) -> bool:
-    return all([physical_sizes(type) == type.shape for type in types])
-
-
-def _memory_order(type: TensorType) -> tuple[int, ...]:
-    if type.layout is None or len(type.layout.minor_to_major) != type.rank:
-        return tuple(range(type.rank))
-    return type.layout.major_to_minor
-
-
-def _keeps_layout(ins: Instruction) -> bool:
-    here, there = array_of(ins), array_of(ins.operands[0])
-    return here is not None and there is not None and _memory_order(here) == _memory_order(there)
+    are_row_major = all([physical_sizes(type) == type.shape for type in (here, there)])
+    return same_memory(here, there) or are_row_major
 
 
 def _searched(
@@ -410,12 +387,8 @@ def _searched(
             if fused.contains(operand) and operand not in seen:
                 seen.add(operand)
                 todo.append(operand)
-    if hero is None or not _is_followed_simply(hero, fused):
+    if hero is None:
         return None
-    return hero
-
-
-def _is_followed_simply(hero: Instruction, fused: Fused) -> bool:
-    """Is every direct or indirect user of the hero in the kernel an intermediate op or a tuple?"""
     after = reached(fused.users.get(hero, ()), lambda ins: fused.users.get(ins, ()))
-    return all(ins.op.name == "tuple" or is_intermediate(ins, WIDE) for ins in after)
+    is_simple = all(ins.op.name == "tuple" or is_intermediate(ins, WIDE) for ins in after)
+    return hero if is_simple else None

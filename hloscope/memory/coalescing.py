@@ -24,17 +24,22 @@ from hloscope.memory.answers import (
     tile_uses,
 )
 from hloscope.memory.choice import Choice
-from hloscope.memory.counting import BUDGET
-from hloscope.memory.emitting import BLOCK_LEVEL, XlaKernels, kernel_of, output_names
+from hloscope.memory.emitting import (
+    BLOCK_LEVEL,
+    XlaKernels,
+    kernel_of,
+    made_once,
+    output_names,
+)
 from hloscope.memory.fused import Fused
-from hloscope.memory.kernel import PLAIN, Address, Addresses, Kernel, Launch, Reading, Stores
+from hloscope.memory.kernel import PLAIN, Address, Addresses, Kernel, Launch, Reading
 from hloscope.memory.kinds import synchronous
 from hloscope.memory.levels import Levels, Measured, together
 from hloscope.memory.reads import Place, Reads
 from hloscope.memory.stated import StatedKernels
-from hloscope.memory.storage import element_count, is_array
+from hloscope.memory.storage import is_array
 from hloscope.memory.thread_maps import ThreadLayout, kernel_by
-from hloscope.memory.touched import Touched, touched_by, whole
+from hloscope.memory.touched import touched_by, whole
 from hloscope.memory.verdicts import by_heuristic, by_map
 from hloscope.support.devices import Device
 from hloscope.tiling import chosen_tiles
@@ -56,7 +61,6 @@ class Memory:
             the emitter's.
         tile: Tile sizes of block-level fusions, in place of those of their backend configs.
         verdicts_only: Compute XLA's own verdicts only.
-        budget: Maximum number of lanes to evaluate for one access.
         stated: Facts about the kernels in the program's dump folder; `None` without a folder.
     """
 
@@ -71,7 +75,6 @@ class Memory:
         thread_map: IndexingMap | ThreadLayout | None = None,
         tile: tuple[int, ...] | None = None,
         verdicts_only: bool = False,
-        budget: int = BUDGET,
         dump: DumpedModule | None = None,
     ) -> None:
         self.analysis: Final = analysis
@@ -83,7 +86,7 @@ class Memory:
         self.kernels: Final = XlaKernels(analysis, device)
         self._answers: dict[object, Coalescing] = {}
         self._addresses: Final = Addresses(analysis)
-        self._levels: Final = Levels(device, budget)
+        self._levels: Final = Levels(device)
         self._verdict: dict[tuple[IndexingMap, TensorType], bool] = {}
         self.stated: Final = None if dump is None else StatedKernels(dump, device, self.counted)
 
@@ -93,17 +96,19 @@ class Memory:
         Raises:
         UnsupportedError: The instruction has no kernel of XLA's own emitters.
         """
-        known = self.of_equal(ins)
-        answer = known if known.name == ins.name else self._renamed(known, ins)
-        if self.stated is None or self._has_user_settings:
+        answer = self.of_equal(ins)
+        if answer.name != ins.name:
+            names, written = [o.name for o in ins.operands], output_names(ins, self.analysis)
+            operands = [replace(a, name=names[a.number]) for a in answer.operands]
+            outputs = [replace(a, name=written[a.number]) for a in answer.outputs]
+            answer = replace(
+                answer, name=ins.name, operands=tuple(operands), outputs=tuple(outputs)
+            )
+        # The user may give the launch, thread map or tiles, or ask for XLA's verdicts only.
+        is_given = self._thread_map is not None or self._tile is not None
+        if self.stated is None or is_given or any(self._options.values()) or self._verdicts_only:
             return answer
         return self.stated.completed(ins, self._under_stated_launch(ins, answer))
-
-    @property
-    def _has_user_settings(self) -> bool:
-        """Does the user give the launch, thread map or tiles, or ask for XLA's verdicts only?"""
-        is_given = self._thread_map is not None or self._tile is not None
-        return is_given or any(self._options.values()) or self._verdicts_only
 
     def _under_stated_launch(self, ins: Instruction, answer: Coalescing) -> Coalescing:
         """Return the result for the launch that the dump folder states.
@@ -152,29 +157,15 @@ class Memory:
         """
         ins = synchronous(ins)
         key = self.kernels.key(ins)
-        # Networks repeat the kernels of a layer: equal kernels have one key and share one result.
-        known = self._answers.get(key) if key is not None else None
-        if known is None:
-            known = self._of(ins, key)
-            if key is not None:
-                self._answers[key] = known
-        return known
-
-    def _renamed(self, known: Coalescing, ins: Instruction) -> Coalescing:
-        names = [operand.name for operand in ins.operands]
-        operands = [replace(a, name=names[a.number]) for a in known.operands]
-        written = output_names(ins, self.analysis)
-        outputs = [replace(a, name=written[a.number]) for a in known.outputs]
-        return replace(known, name=ins.name, operands=tuple(operands), outputs=tuple(outputs))
+        return made_once(self._answers, key, lambda: self._of(ins, key))
 
     def _of(self, ins: Instruction, key: tuple[object, ...] | None) -> Coalescing:
         if self._thread_map is None and not any(self._options.values()):  # they are above 0
             return self.of_kernel(*self.kernels.of(ins, key))
-        fused = Fused.of_instruction(ins)
+        fused, given = Fused.of_instruction(ins), self._thread_map
         choice = Choice(fused, self.device, self.analysis, **self._options)
-        if self._thread_map is not None:
-            return self.of_kernel(fused, choice, kernel_by(choice, self._thread_map))
-        return self.of_kernel(fused, choice, kernel_of(choice))
+        kernel = kernel_of(choice) if given is None else kernel_by(choice, given)
+        return self.of_kernel(fused, choice, kernel)
 
     def of_kernel(self, fused: Fused, choice: Choice, kernel: Kernel) -> Coalescing:
         """Return the coalescing of a kernel that XLA generates or a thread map defines."""
@@ -185,17 +176,8 @@ class Memory:
         uses = self._tile_uses(fused, kernel)
         operands = [self._operand(place, fused, kernel, reads, uses) for place in reads.by_array]
         outputs = self._outputs(fused, kernel, uses)
-        banks = (
-            ()
-            if self._verdicts_only
-            else tuple(
-                [
-                    bank_use(shared, kernel.launch, self.device)
-                    for shared in kernel.shared
-                    if kernel.launch is not None
-                ]
-            )
-        )
+        shared = () if self._verdicts_only or kernel.launch is None else kernel.shared
+        banks = tuple([bank_use(access, kernel.launch, self.device) for access in shared])
         return Coalescing(
             fused.name, kernel, self.device, heuristic, tuple(operands), tuple(outputs), banks,
             kernel.notes,
@@ -217,24 +199,25 @@ class Memory:
         logical |= dict.fromkeys(old)
         reasons = dict.fromkeys([a.reason for _, a in readings if a.reason])
         is_unknown = any(a.map is None for _, a in readings) or not is_array(type)
-        touched = self._touched_of([*logical], type, is_unknown=is_unknown)
+        touched = whole(type, is_exact=False) if is_unknown else touched_by([*logical], type)
         if kernel.launch is None or not is_array(type):
             tile = self._tile_of(fused, place, [a for _, a in readings], type, uses)
             return ArrayUse(
-                number, leaf, name, type, (), None, touched, None, _joined(reasons), tile
+                number, leaf, name, type, (), None, touched, None, "; ".join(reasons), tile
             )
         verdict: bool | None = None
         measured = Measured()
         try:
             verdict = self._by_maps(readings, type)
-            measured = self._read(place, type, kernel, reads)
+            loops = dict.fromkeys([_loop(*one) for one in reads.loaded(place)]) or {0: None}
+            measured = together([self._read(loop, place, type, kernel, reads) for loop in loops])
         except TooLargeError as error:
             measured = Measured(reason=error.message)
         if measured.reason:
             reasons[measured.reason] = None
         return ArrayUse(
             number, leaf, name, type, measured.touches, None if is_unknown else measured.traffic,
-            touched, verdict, _joined(reasons),
+            touched, verdict, "; ".join(reasons),
             emitted=None if is_unknown else measured.emitted, change=measured.change,
         )  # fmt: skip
 
@@ -260,24 +243,6 @@ class Memory:
         return True
 
     def _read(
-        self,
-        place: Place,
-        type: TensorType,
-        kernel: Kernel,
-        reads: Reads,
-    ) -> Measured:
-        """Return the loads of one array by all threads, with their traffic.
-
-        Args:
-            place: Numbers of the operand and of its array.
-            type: Type of the array.
-            kernel: The kernel.
-            reads: Accesses of the kernel's inputs.
-        """
-        loops = dict.fromkeys([_loop(*one) for one in reads.loaded(place)]) or {0: None}
-        return together([self._read_in(loop, place, type, kernel, reads) for loop in loops])
-
-    def _read_in(
         self, loop: int, place: Place, type: TensorType, kernel: Kernel, reads: Reads
     ) -> Measured:
         """Return the loads of one array in one loop of the kernel, with their traffic.
@@ -303,14 +268,6 @@ class Memory:
         if self._verdicts_only:
             return _without_traffic(every)
         return self._levels.read(every, type, kernel, loads, reads.predicate(place))
-
-    def _touched_of(
-        self, maps: list[IndexingMap], type: TensorType, *, is_unknown: bool
-    ) -> Touched:
-        if is_unknown:
-            count = element_count(type) if is_array(type) else 0
-            return whole(type, count, is_exact=False) if count else Touched(is_exact=False)
-        return touched_by(maps, type)
 
     # ----------------------------------------------------------------------------------- tiles
 
@@ -376,21 +333,30 @@ class Memory:
         for number, (_, root, leaf, type) in enumerate(fused.outputs(self.analysis)):
             maps = kernel.outputs[number] if number < len(kernel.outputs) else None
             if maps is None or kernel.launch is None or not is_array(type):
-                tile = None if uses is None else uses.outputs.get(number)
+                is_block_level = kernel.launch is None
+                reason = "" if is_block_level else "where it is written is not known"
+                if not is_array(type):
+                    reason = "its sizes are not known"
+                touched = whole(type, is_exact=is_block_level)
+                tile = self._output_tile(fused, kernel, number, type, uses)
                 found.append(
-                    self._output_without_map(fused, kernel, number, leaf, root.name, type, tile)
+                    ArrayUse(
+                        number, leaf, root.name, type, (), None, touched, None, reason, tile, True
+                    )
                 )
                 continue
-            measured = Measured()
             try:
-                measured = self._written(maps, type, kernel, kernel.stores.get(number, PLAIN))
+                stores = kernel.stores.get(number, PLAIN)
+                placed = [self._addresses.written(map, type, stores) for map in maps]
+                if self._verdicts_only:
+                    measured = _without_traffic(placed)
+                else:
+                    measured = self._levels.written(placed, type, kernel, stores)
             except TooLargeError as error:
                 measured = Measured(reason=error.message)
-            if any(map.runtime for map in maps):
-                touched = self._touched_of([*maps], type, is_unknown=False)
-            else:
-                # Without run-time indices a kernel writes each element of its output.
-                touched = whole(type, element_count(type))
+            # Without run-time indices a kernel writes each element of its output.
+            is_data = any(map.runtime for map in maps)
+            touched = touched_by([*maps], type) if is_data else whole(type)
             found.append(
                 ArrayUse(
                     number, leaf, root.name, type, measured.touches, measured.traffic, touched,
@@ -400,50 +366,23 @@ class Memory:
             )  # fmt: skip
         return found
 
-    def _written(
-        self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel, stores: Stores
-    ) -> Measured:
-        """Return the stores to an array by the threads, with their traffic.
-
-        Each map is one store.
-        """
-        placed = [self._addresses.written(map, type, stores) for map in maps]
-        if self._verdicts_only:
-            return _without_traffic(placed)
-        return self._levels.written(placed, type, kernel, stores)
-
-    def _output_without_map(
+    def _output_tile(
         self,
         fused: Fused,
         kernel: Kernel,
         number: int,
-        leaf: int,
-        name: str,
         type: TensorType,
-        tile: TileUse | None,
-    ) -> ArrayUse:
-        """Return the result for an output for which the map from threads to elements is unknown.
-
-        Args:
-            fused: Instructions of the kernel.
-            kernel: The kernel.
-            number: Number of the output.
-            leaf: Number of the array in the output.
-            name: Name of the root.
-            type: Type of the array.
-            tile: Tile use of the output; `None` if it is unknown.
-        """
-        if not is_array(type):
-            touched = Touched(is_exact=False)
-            reason = "its sizes are not known"
-            return ArrayUse(number, leaf, name, type, (), None, touched, None, reason, None, True)
-        is_block_level = kernel.launch is None
-        touched = whole(type, element_count(type), is_exact=is_block_level)
-        reason = "" if is_block_level else "where it is written is not known"
-        tiles = self._tiles(fused) if is_block_level else []
-        if tile is None and number < len(tiles) and len(tiles[number]) == type.rank and type.rank:
-            tile = tile_use(type, tiles[number], [1] * type.rank, self.device.transaction)
-        return ArrayUse(number, leaf, name, type, (), None, touched, None, reason, tile, True)
+        uses: TileUses | None,
+    ) -> TileUse | None:
+        """Return the tile use of an output of a block-level fusion; `None` if it is unknown."""
+        if kernel.launch is not None or not is_array(type):
+            return None
+        if uses is not None and number in uses.outputs:
+            return uses.outputs[number]
+        tiles = self._tiles(fused)
+        if number >= len(tiles) or len(tiles[number]) != type.rank or not type.rank:
+            return None
+        return tile_use(type, tiles[number], [1] * type.rank, self.device.transaction)
 
 
 def _loop(reading: Reading, access: Access) -> int:
@@ -458,7 +397,3 @@ def _without_traffic(addresses: Iterable[Address]) -> Measured:
     """
     maps = dict.fromkeys([address.map for address in addresses])
     return Measured(tuple([Touch((map,), None, None) for map in maps]))
-
-
-def _joined(reasons: dict[str, None]) -> str:
-    return "; ".join(reasons)

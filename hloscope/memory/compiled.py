@@ -123,25 +123,21 @@ def _without_repeated(blocks: dict[_Block, dict[_Element, Requests]]) -> None:
     for several in by_address.values():
         for block in several:
             for other in several:
-                if other is not block and _holds_within(block, other):
+                # The condition of `block` implies that of `other`.
+                if (
+                    other is not block
+                    and all(
+                        b.interval.contains(a.interval)
+                        for a, b in zip(block.dims, other.dims, strict=True)
+                    )
+                    and all(any({*o} <= {*d} for o in other.domains) for d in block.domains)
+                ):
                     loaded = {o + k for o, width in blocks[other] for k in range(width)}
                     blocks[block] = {
                         element: one
                         for element, one in blocks[block].items()
                         if not loaded.issuperset(range(element.offset, sum(element)))
                     }
-
-
-def _holds_within(block: _Block, other: _Block) -> bool:
-    """Does the condition of `block` imply that of `other`?
-
-    The test is syntactic: `False` may also mean that the implication is not recognised.
-    """
-    if any(
-        not b.interval.contains(a.interval) for a, b in zip(block.dims, other.dims, strict=True)
-    ):
-        return False
-    return all(any(set(there) <= set(here) for there in other.domains) for here in block.domains)
 
 
 def proved_divisor(address: Expr) -> int:
@@ -169,7 +165,7 @@ def proved_divisor(address: Expr) -> int:
 
 def _count(requests: Requests) -> int:
     """Return how many times a thread makes the access: the product of its loop sizes."""
-    return prod([v.interval.hi - v.interval.lo + 1 for v in requests.map.ranges])
+    return prod([v.interval.size for v in requests.map.ranges])
 
 
 def _may_be_neighbours(found: Sequence[Requests], gap: int) -> set[Requests]:
@@ -212,7 +208,7 @@ def _loops(one: Requests) -> dict[Var, int]:
         # offset.
         if x not in terms or x in read or x in variables(*others):
             continue
-        size *= loop.interval.hi - loop.interval.lo + 1
+        size *= loop.interval.size
         if size > MOST_UNROLLED:
             break
         found[x] = terms[x]

@@ -5,13 +5,12 @@ Requests with the same pattern are counted once (`periods`). The rest is evaluat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import gcd, prod
 from typing import Final, NamedTuple
 
 from hloscope.affine import (
     Expr,
-    Interval,
     Runtime,
     Var,
     as_sum,
@@ -21,9 +20,10 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.errors import TooLargeError
-from hloscope.indexing import Constraint
+from hloscope.indexing import Constraint, unravel
 from hloscope.memory.periods import Values, representatives
 from hloscope.memory.requests import EXACT, LANE, SAMPLED, Request, Requests, Traffic
+from hloscope.memory.touched import satisfied
 from hloscope.support.arrays import Bools, Ints, np
 from hloscope.support.devices import LINE, SECTOR
 
@@ -95,18 +95,6 @@ class Lanes(NamedTuple):
     active: Bools
 
 
-class Figures(NamedTuple):
-    """Sectors, lines and bytes of several requests, and which of their lanes are active.
-
-    The first three arrays are [requests]; `active` is [requests, lanes].
-    """
-
-    sectors: Ints
-    lines: Ints
-    asked: Ints
-    active: Bools
-
-
 class _Example(NamedTuple):
     """One request: values of the variables that enumerate requests, and each lane's state.
 
@@ -156,12 +144,6 @@ class Counter:
 
     # ------------------------------------------------------------------------------- the work
 
-    @property
-    def _evaluated_lanes(self) -> int:
-        """Return the number of lanes that are evaluated."""
-        is_sample = self._total > self._budget
-        return (self._sampled if is_sample else self._total) * self._requests.warp
-
     def chunks(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
         """Yield the requests in chunks: values of the free variables, and weights.
 
@@ -174,14 +156,7 @@ class Counter:
             return
         for start in range(0, self._total, CHUNK):
             flat = np.arange(start, min(start + CHUNK, self._total))
-            yield self._at_places(self._unraveled(flat))
-
-    def _unraveled(self, flat: Ints) -> list[Ints]:
-        index = []
-        for size in reversed(self._sizes):
-            index.append(flat % size)
-            flat = flat // size
-        return index[::-1]
+            yield self._at_places(unravel(flat, self._sizes))
 
     def _at_places(self, places: list[Ints]) -> tuple[dict[Var, Ints], Ints]:
         """Return values of the free variables, and the number of requests that each represents.
@@ -272,8 +247,8 @@ class Counter:
             if Runtime(k) in self._used
         }
 
-    def _addresses(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> tuple[Ints, Bools]:
-        """Return the address in elements and the activity of each lane: [requests, lanes].
+    def lanes(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> Lanes:
+        """Return the lanes of the requests at these values of the variables.
 
         In memory the arrays are transposed, so that reductions over lanes run along long rows.
 
@@ -281,36 +256,19 @@ class Counter:
             at: Values of the variables that enumerate requests, one for each request.
             given: Values of run-time variables.
         """
-        map = self._requests.map
-        every: dict[Var, Ints] = {x: values.T for x, values in at.items()}
-        every = {
+        every: dict[Var, Ints] = {
             **self._runtime_values(given),
-            **every,
+            **{x: values.T for x, values in at.items()},
             LANE: np.arange(self._requests.warp)[:, None],
         }
         shape = self._requests.warp, len(next(iter(at.values())))
-        addresses = np.broadcast_to(evaluate_array(self._requests.address, every), shape)
-        active = np.zeros(shape, dtype=np.bool_)
-        for domain in self._requests.domains:
-            here = np.ones(shape, dtype=np.bool_)
-            for e, interval in domain:
-                value = evaluate_array(e, every)
-                here &= (value >= interval.lo) & (value <= interval.hi)
-            active |= here
-        lane = map.dims[0].interval
+        addresses = np.broadcast_to(evaluate_array(self._requests.address, every), shape).T
+        domains = [satisfied(domain, every, shape) for domain in self._requests.domains]
+        active = np.logical_or.reduce(domains)
+        lane = self._requests.map.dims[0].interval
         if (lane.lo, lane.hi) != (0, self._requests.warp - 1):
             active &= (every[LANE] >= lane.lo) & (every[LANE] <= lane.hi)
-        return addresses.T, active.T
-
-    def lanes(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> Lanes:
-        """Return the lanes of the requests at these values of the variables.
-
-        Args:
-            at: Values of the variables that enumerate requests, one for each request.
-            given: Values of run-time variables.
-        """
-        addresses, active = self._addresses(at, given)
-        return Lanes(addresses, self._from_line(addresses, active), active)
+        return Lanes(addresses, self._from_line(addresses, active.T), active.T)
 
     def _from_line(self, addresses: Ints, active: Bools) -> Ints:
         """Return each lane's address in elements, counted from the first line of its request.
@@ -354,21 +312,28 @@ class Counter:
             weights: Number of requests that each one represents.
             lanes: Addresses and activity of their lanes.
         """
-        unit = max(self._requests.unit_bits // 8, 1)
-        taking_part = lane_count(lanes.active)
-        is_request = taking_part > 0
-        distinct = self._counting(lanes.steps, is_request)
-        sectors, lines = distinct(SECTOR * 8), distinct(LINE * 8)
-        asked = distinct(max(self._requests.unit_bits, 8)) * unit
-        figures = Figures(sectors, lines, asked, lanes.active)
-        self.note(at, weights, figures, lambda row: lanes.addresses[row])
+        steps = lanes.steps
+        if not bool((steps[:, 1:] >= steps[:, :-1]).all()):
+            steps = np.sort(steps, axis=1)
+        is_request = lane_count(lanes.active) > 0
+
+        # In sorted steps a new block begins where the number differs from its left neighbour.
+        def distinct(size: int) -> Ints:
+            """Return each request's number of distinct blocks of `size` bits."""
+            numbers = self.numbers(steps, size)  # in order, as the steps are
+            return (lane_count(numbers[:, 1:] != numbers[:, :-1]) + 1) * is_request
+
+        asked = distinct(max(self._requests.unit_bits, 8)) * max(self._requests.unit_bits // 8, 1)
+        self.note(at, weights, lanes, distinct(SECTOR * 8), distinct(LINE * 8), asked)
 
     def note(
         self,
         at: Mapping[Var, Ints],
         weights: Ints,
-        figures: Figures,
-        addresses: Callable[[int], Ints],
+        lanes: Lanes,
+        sectors: Ints,
+        lines: Ints,
+        asked: Ints,
     ) -> None:
         """Add the figures of several requests to the totals.
 
@@ -377,48 +342,27 @@ class Counter:
         Args:
             at: Values of the variables that enumerate requests, one for each request.
             weights: Number of requests that each represents.
-            figures: Sectors, lines and bytes of each.
-            addresses: Function from the number of a request to the addresses of its lanes.
+            lanes: Addresses and activity of their lanes.
+            sectors: Sectors of each request.
+            lines: Lines of each request.
+            asked: Requested bytes of each request.
         """
-        taking_part = lane_count(figures.active)
+        taking_part = lane_count(lanes.active)
         is_request = taking_part > 0
-        values = (
-            is_request.astype(np.int64),
-            figures.sectors,
-            figures.lines,
-            figures.asked,
-            -(-figures.asked // SECTOR),
-            taking_part,
-        )
+        of_requests = is_request.astype(np.int64)
+        values = of_requests, sectors, lines, asked, -(-asked // SECTOR), taking_part
         for name, value in zip(FIGURES, values, strict=True):
             self._sums[name] += int((value * weights).sum())
-        for sectors in np.flatnonzero(np.bincount(figures.sectors[is_request])).tolist():
-            here = (figures.sectors == sectors) & is_request
-            self._histogram[sectors] = self._histogram.get(sectors, 0) + int(weights[here].sum())
-            if sectors not in self._examples:
+        for count in np.flatnonzero(np.bincount(sectors[is_request])).tolist():
+            here = (sectors == count) & is_request
+            self._histogram[count] = self._histogram.get(count, 0) + int(weights[here].sum())
+            if count not in self._examples:
                 row = int(np.argmax(here))
-                self._examples[sectors] = _Example(
+                self._examples[count] = _Example(
                     {x: int(some[row, 0]) for x, some in at.items()},
-                    addresses(row).tolist(),
-                    figures.active[row].tolist(),
+                    lanes.addresses[row].tolist(),
+                    lanes.active[row].tolist(),
                 )
-
-    def _counting(self, steps: Ints, is_request: Bools) -> Callable[[int], Ints]:
-        """Return a function from a block size in bits to each request's number of distinct blocks.
-
-        Args:
-            steps: Elements from the first line, as in `Lanes`.
-            is_request: Does the request have an active lane? Others count 0.
-        """
-        if not bool((steps[:, 1:] >= steps[:, :-1]).all()):
-            steps = np.sort(steps, axis=1)
-
-        # In sorted steps a new block begins where the number differs from its left neighbour.
-        def distinct(size: int) -> Ints:
-            numbers = self.numbers(steps, size)  # in order, as the steps are
-            return (lane_count(numbers[:, 1:] != numbers[:, :-1]) + 1) * is_request
-
-        return distinct
 
     def found(self) -> Traffic:
         """Return the traffic of the requests counted so far.
@@ -426,6 +370,7 @@ class Counter:
         Figures of a sample are scaled to all requests.
         """
         sums = {name: self._scaled(value) for name, value in self._sums.items()}
+        evaluated = self._sampled if self._total > self._budget else self._total
         histogram = {count: self._scaled(n) for count, n in sorted(self._histogram.items())}
         worst = typical = None
         if histogram:
@@ -445,7 +390,7 @@ class Counter:
             worst,
             typical,
             vector=self._requests.vector,
-            seen=self._evaluated_lanes,
+            seen=evaluated * self._requests.warp,
         )
 
     def _scaled(self, value: int) -> int:
@@ -454,9 +399,7 @@ class Counter:
     def _request(self, example: _Example, sectors: int) -> Request:
         bits = self._requests.bits
         names = self._requests.map.names
-        placed = {
-            names[x]: value for x, value in example.at.items() if _has_several_values(self, x)
-        }
+        placed = {names[x]: example.at[x] for x, interval in self._free if interval.size > 1}
         first = [
             int(a) * bits // 8 if on else None
             for a, on in zip(example.addresses, example.active, strict=True)
@@ -471,8 +414,3 @@ def lane_count(active: Bools) -> Ints:
     bytes_ = active.view(np.uint8)
     counted: Ints = bytes_.sum(axis=1, dtype=np.uint8 if small else np.int64).astype(np.int64)
     return counted
-
-
-def _has_several_values(counter: Counter, x: Var) -> bool:
-    interval: Interval = dict(counter._free)[x]
-    return interval.hi > interval.lo

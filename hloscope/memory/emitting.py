@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 from hloscope.errors import Label, UnsupportedError, message_of
-from hloscope.fusion import Analysis, StructureIds, leaf_types
+from hloscope.fusion import Analysis, leaf_types
 from hloscope.indexing import Direction, lookup
-from hloscope.ir import Instruction, Op, TensorType
+from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
 from hloscope.memory.emitters.loop import concatenate, loop, update_in_place, updates_of
 from hloscope.memory.emitters.reduction import reduction
 from hloscope.memory.emitters.scatter import scatter
 from hloscope.memory.emitters.transpose import transpose
-from hloscope.memory.fused import Fused, roots_of
+from hloscope.memory.fused import Fused, first_places, roots_of
 from hloscope.memory.kernel import Kernel
 from hloscope.memory.kinds import (
     CALLS,
@@ -35,11 +35,13 @@ from hloscope.memory.kinds import (
 from hloscope.memory.verdicts import transposes
 from hloscope.ops import CustomCall, Fusion
 from hloscope.support.devices import Device
-from hloscope.tiling import chosen_tiles, fusion_config
+from hloscope.tiling import chosen_tiles, fusion_kind
 
 # --------------------------------------------------------------------------------------------------
 # The kernel of a fusion: selection of XLA:GPU's emitter, and its thread maps.
 
+
+T = TypeVar("T")
 
 BLOCK_LEVEL: Final = "Triton"
 EMITTERS: Final[dict[str, Callable[[Choice], Kernel | None]]] = {
@@ -82,16 +84,13 @@ def kernel_of(choice: Choice) -> Kernel:
         if kind.maker == TRITON and kind.name:
             return Kernel(BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind.name}",))
         _refuse_no_threads(ins, kind)
-    if not any(isinstance(t, TensorType) for r in choice.roots for t in _tensors(choice, r)):
+    tensors = choice.analysis.tensors
+    if not any(isinstance(t, TensorType) for r in choice.roots for t in tensors(r.type)):
         raise UnsupportedError(message_of("`{}` writes no array", Label(choice.fused.name)))
     emitter = choice.emitter
     if emitter == "loop" and (updates := updates_of(choice)):
         return update_in_place(choice, updates)
     return EMITTERS[emitter](choice) or loop(choice)
-
-
-def _tensors(choice: Choice, root: Instruction) -> tuple[object, ...]:
-    return choice.analysis.tensors(root.type)
 
 
 def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
@@ -115,22 +114,33 @@ def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
         raise UnsupportedError(message_of(_NO_THREADS[kind.maker], name, kind.name))
 
 
+class ModelledKernel(NamedTuple):
+    """The model of a kernel, with the instructions that it computes and what chose its emitter."""
+
+    fused: Fused
+    choice: Choice
+    kernel: Kernel
+
+
 # --------------------------------------------------------------------------------------------------
 # Keys that are equal for instructions with equal kernels, so that each kernel is analysed once.
 
 
-class KernelKeys:
-    """Keys of one program's kernels: kernels with equal keys differ in names only.
+class XlaKernels:
+    """The kernels that XLA generates for a program on a device. Equal kernels are built once.
 
-    A fusion's kernel is determined by the called computation and the backend config. The kernel of
-    an instruction compiled alone is determined by its op, the types of its operands and value, its
-    called computations, and which operands are the same value, if the indexing rules of the op use
-    nothing else.
+    Kernels with equal keys differ in names only. A fusion's kernel is determined by the called
+    computation and the backend config. The kernel of an instruction compiled alone is determined by
+    its op, the types of its operands and value, its called computations, and which operands are the
+    same value, if the indexing rules of the op use nothing else.
     """
 
-    def __init__(self, structure_ids: StructureIds) -> None:
-        self._structure_ids: Final = structure_ids
+    def __init__(self, analysis: Analysis, device: Device) -> None:
+        self._analysis: Final = analysis
+        self._structure_ids: Final = analysis.structure_ids
+        self._device: Final = device
         self._keys: Final[dict[Instruction, tuple[object, ...] | None]] = {}
+        self._made: Final[dict[object, ModelledKernel]] = {}
 
     def key(self, ins: Instruction) -> tuple[object, ...] | None:
         """Return the key of an instruction's kernel; `None` if no key determines the kernel."""
@@ -157,73 +167,57 @@ class KernelKeys:
     def _of_fusion(self, ins: Instruction) -> tuple[object, ...] | None:
         if len(ins.calls) != 1 or len(ins.operands) != len(ins.calls[0].parameters):
             return None
-        config = fusion_config(ins)
         return (
             self._structure_ids.number(ins.calls[0]),
             self._structure_ids.op_number(ins.op),
-            str(config.get("kind", "")),
-            chosen_tiles(ins) if config else None,
+            fusion_kind(ins),
+            chosen_tiles(ins),
         )
-
-
-class ModelledKernel(NamedTuple):
-    """The model of a kernel, with the instructions that it computes and what chose its emitter."""
-
-    fused: Fused
-    choice: Choice
-    kernel: Kernel
-
-
-class XlaKernels:
-    """The kernels that XLA generates for a program on a device. Equal kernels are built once."""
-
-    def __init__(self, analysis: Analysis, device: Device) -> None:
-        self._analysis: Final = analysis
-        self._device: Final = device
-        self._made: Final[dict[object, ModelledKernel]] = {}
-        self.key: Final = KernelKeys(analysis.structure_ids).key
 
     def of(self, ins: Instruction, key: tuple[object, ...] | None) -> ModelledKernel:
         """Return the kernel of an instruction. Kernels with the same key are built once.
 
         Args:
             ins: The instruction.
-            key: Key by `KernelKeys`; `None` builds the kernel anew.
+            key: Its key; `None` builds the kernel anew.
 
         Raises:
             UnsupportedError: The instruction has no kernel of XLA's own emitters.
         """
-        # Equal kernels recur in every layer, and footprints and coalescing ask for the same ones.
-        known = None if key is None else self._made.get(key)
-        if known is None:
+
+        def make() -> ModelledKernel:
             fused = Fused.of_instruction(ins)
             choice = Choice(fused, self._device, self._analysis)
-            known = ModelledKernel(fused, choice, kernel_of(choice))
-            if key is not None:
-                self._made[key] = known
-        return known
+            return ModelledKernel(fused, choice, kernel_of(choice))
+
+        # Footprints and coalescing ask for the same kernels.
+        return made_once(self._made, key, make)
+
+
+def made_once(made: dict[object, T], key: object, make: Callable[[], T]) -> T:
+    """Return what `make` returns for a kernel; the same for kernels with one key.
+
+    Networks repeat the kernels of a layer, and equal kernels have one key.
+
+    Args:
+        made: What was made before, by key.
+        key: The kernel's key; `None` if no other kernel is known to be equal.
+        make: Function that is called if nothing was made for the key.
+    """
+    if key is None:
+        return make()
+    if key not in made:
+        made[key] = make()
+    return made[key]
 
 
 def _follows_from_types(ins: Instruction) -> bool:
     """Do op, types and called computations determine the instruction's indexing maps?"""
-    if not _are_shared(type(ins.op)):
+    entries = [lookup(direction, type(ins.op)) for direction in Direction]
+    if not all(entry is not None and entry.is_shared for entry in entries):
         return False
     leaves = [leaf for value in (*ins.operands, ins) for leaf in leaf_types(value.type)]
     return all([isinstance(leaf, TensorType) and leaf.is_static for leaf in leaves])
-
-
-def _are_shared(op: type[Op]) -> bool:
-    """Do an op's indexing rules use nothing but the op, its types and its called computations?"""
-    entries = [lookup(direction, op) for direction in Direction]
-    return all(entry is not None and entry.is_shared for entry in entries)
-
-
-def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:
-    """Return the distinct values in order, each with the position where it first occurs."""
-    found: dict[Instruction, int] = {}
-    for k, value in enumerate(values):
-        found.setdefault(value, k)
-    return found
 
 
 def output_names(ins: Instruction, analysis: Analysis) -> list[str]:

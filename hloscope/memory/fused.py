@@ -57,7 +57,7 @@ class Fused:
         self.operands: Final = edge if instruction is None else instruction.operands
         self.roots: Final = roots_of(root)
         self._position: Final = {ins: at for at, ins in enumerate(inside)}
-        self._number: Final = {value: k for k, value in reversed(list(enumerate(edge)))}
+        self._number: Final = first_places(edge)
 
     @classmethod
     def of_instruction(cls, ins: Instruction) -> Fused:
@@ -98,8 +98,7 @@ class Fused:
     @property
     def tensors(self) -> tuple[TensorType, ...]:
         """Return the types of all arrays that the kernel reads."""
-        types = [leaf for value in self.edge for leaf in _arrays(value)]
-        return tuple(types)
+        return tuple([v.type for v in self.edge if isinstance(v.type, TensorType)])
 
     def outputs(self, analysis: Analysis) -> list[tuple[int, Instruction, int, TensorType]]:
         """Return every array that the kernel writes.
@@ -215,6 +214,14 @@ def roots_of(root: Instruction) -> tuple[Instruction, ...]:
     return tuple([ins for ins in every if not isinstance(ins.op, Tuple)])
 
 
+def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:
+    """Return the distinct values in order, each with the position where it first occurs."""
+    found: dict[Instruction, int] = {}
+    for k, value in enumerate(values):
+        found.setdefault(value, k)
+    return found
+
+
 def behind_tuples(ins: Instruction) -> Instruction:
     """Return the producer behind a chain of `get-tuple-element`; any other value unchanged."""
     while isinstance(ins.op, GetTupleElement):
@@ -225,11 +232,6 @@ def behind_tuples(ins: Instruction) -> Instruction:
 def unknown(reason: str) -> Accesses:
     """Return one access with no known map, for the given reason."""
     return (Access.unknown(reason),)
-
-
-def _arrays(value: Instruction) -> list[TensorType]:
-    from_leaves = [value.type] if isinstance(value.type, TensorType) else []
-    return from_leaves
 
 
 # --------------------------------------------------------------------------------------------------

@@ -9,9 +9,16 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from hloscope.affine import Const, Dim, Expr, Interval, Range, as_sum, variables
+from hloscope.affine import Dim, Expr, Interval, Range, as_sum, variables
 from hloscope.fusion import Analysis
-from hloscope.indexing import Access, IndexingMap, Variable, address_map, major_to_minor
+from hloscope.indexing import (
+    Access,
+    IndexingMap,
+    Variable,
+    address_map,
+    delinearize,
+    major_to_minor,
+)
 from hloscope.ir import Instruction, TensorType
 from hloscope.support.devices import LARGEST_GRID
 
@@ -227,23 +234,7 @@ def split(position: Expr, sizes: Sizes) -> list[Expr]:
     >>> print(*split(Dim(0), (4, 1, 8)))
     d0 / 8 0 d0 mod 8
     """
-    index: list[Expr] = []
-    below = prod(sizes)
-    is_first = True
-    for size in sizes:
-        below //= max(size, 1)
-        if size == 1:
-            index.append(Const(0))
-            continue
-        part = position // below if below != 1 else position
-        index.append(part if is_first else part % size)
-        is_first = False
-    return index
-
-
-def loop_variable(number: int) -> Range:
-    """Return the range variable of loop `number` of a thread."""
-    return Range(number)
+    return delinearize(position, tuple([max(size, 1) for size in sizes]))
 
 
 # --------------------------------------------------------------------------------------------------

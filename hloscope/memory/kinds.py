@@ -242,18 +242,15 @@ def _of_op(ins: Instruction, op: Op) -> KernelKind:
     if isinstance(op, Fusion):
         return _of_fusion(ins, op)
     if isinstance(op, CustomCall):
-        return _of_target(op.call_target_name)
+        known = [row for row in _CALLS if row[2].fullmatch(op.call_target_name)]
+        return KernelKind(*known[0][:2]) if known else KernelKind(CUSTOM, op.call_target_name)
     if isinstance(op, UnknownOp):
         return KernelKind(CUSTOM, op.opcode)
     if isinstance(op, While | Case | Call | Composite | ManualComputation) and not ins.calls:
         return KernelKind(REPLACED, op.name)
     if op.name == "copy" and _keeps_memory(ins):
         return KernelKind(COPY)
-    return _of_class(type(op))
-
-
-def _of_class(op: type[Op]) -> KernelKind:
-    for base in op.__mro__:
+    for base in type(op).__mro__:
         if base in _BY_OP:
             maker, name = _BY_OP[base]
             return KernelKind(maker, name or (op.name if maker in (REPLACED, TRANSFER) else ""))
@@ -275,13 +272,6 @@ def _of_fusion(ins: Instruction, op: Fusion) -> KernelKind:
     if _SLICES.fullmatch(name):
         return KernelKind(SLICES)
     return KernelKind(CUSTOM, name or kind or "of no stated kind")
-
-
-def _of_target(target: str) -> KernelKind:
-    for maker, name, targets in _CALLS:
-        if targets.fullmatch(target):
-            return KernelKind(maker, name)
-    return KernelKind(CUSTOM, target)
 
 
 def _keeps_memory(ins: Instruction) -> bool:

@@ -84,9 +84,9 @@ def together(parts: Sequence[Measured]) -> Measured:
 class Levels:
     """Computes requests and traffic of accesses on one device. Equal accesses are counted once."""
 
-    def __init__(self, device: Device, budget: int) -> None:
+    def __init__(self, device: Device) -> None:
         self._device: Final = device
-        self._budget: Final = budget
+
         self._widest: Final = device.vector_bits // 8
         self._requests: dict[tuple[object, ...], Requests] = {}
         self._traffic: dict[Requests, tuple[Traffic, WasteCause | None]] = {}
@@ -388,7 +388,7 @@ class Levels:
         # Counting dominates the run time; the operands of a loop kernel mostly have equal requests.
         known = self._traffic.get(requests)
         if known is None:
-            traffic = traffic_of(requests, self._budget)
+            traffic = traffic_of(requests)
             spoiler = None if traffic.worst is None else waste_cause_of(requests, traffic.worst)
             known = self._traffic[requests] = traffic, spoiler
         return Touch(requests.originals, *known)

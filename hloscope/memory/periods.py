@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import gcd, lcm
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, assert_never
 
 from msgspec import Struct
 
@@ -203,7 +203,7 @@ def representatives(
             constant only.
         box: Values of all variables.
     """
-    lo, count = interval.lo, interval.hi - interval.lo + 1
+    lo, count = interval.lo, interval.size
     every = list(dict.fromkeys([c for domain in domains for c in domain]))
     length = None
     if count > 1:
@@ -215,7 +215,8 @@ def representatives(
     spans = {c: _spans(c, x, length, block, full) for c in every}
     # Between two cuts each constraint holds in every repetition, in none, or in some. In the first
     # two cases one repetition represents all; in the third every value is kept.
-    cuts = sorted({0, full, *[end for pair in spans.values() for span in pair for end in span]})
+    ends = [end for pair in spans.values() for span in pair for end in (span.start, span.stop)]
+    cuts = sorted({0, full, *ends})
     runs: list[Run] = []
 
     def add(start: int, stop: int, weight: int) -> None:
@@ -223,9 +224,11 @@ def representatives(
             runs.append(Run(lo + start, lo + stop, weight))
 
     for first, end in pairwise(cuts):
-        if all(any(_is_outside(spans[c], first) for c in domain) for domain in domains):
+        holds = {c: first in inside for c, (inside, _) in spans.items()}
+        may_hold = {c: first in touched for c, (_, touched) in spans.items()}
+        if not any(all(may_hold[c] for c in domain) for domain in domains):
             continue  # no lane is active
-        if all(_is_outside(span, first) or _is_inside(span, first) for span in spans.values()):
+        if holds == may_hold:
             add(first * length, (first + 1) * length, end - first)
         else:
             add(first * length, end * length, 1)
@@ -233,14 +236,9 @@ def representatives(
     return Values(tuple(runs))
 
 
-_Spans: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-"""Two half-open ranges of repetitions of a constraint.
-
-In the first it holds for all values, in the second it may hold for some.
-"""
-
-
-def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -> _Spans:
+def _spans(
+    constraint: Constraint, x: Var, length: int, block: Box, full: int
+) -> tuple[range, range]:
     """Return the repetitions in which a constraint certainly holds, and those in which it may hold.
 
     Args:
@@ -256,26 +254,9 @@ def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -
     step = found.shift * (length // found.length)
     here = bounds(e, block)
     if not step:  # all repetitions have the same values
-        return (0, full), (0, full)
-    inside = _steps(wanted.lo - here.lo, wanted.hi - here.hi, step)
-    touched = _steps(wanted.lo - here.hi, wanted.hi - here.lo, step)
-    return _within(inside, full), _within(touched, full)
-
-
-def _within(steps: tuple[int, int], full: int) -> tuple[int, int]:
-    """Return the closed range `steps` as a half-open range clipped to `0 … full`."""
-    first = min(max(steps[0], 0), full)
-    return first, min(max(steps[1] + 1, first), full)
-
-
-def _is_inside(spans: _Spans, k: int) -> bool:
-    """Does the constraint hold for all values in repetition `k`?"""
-    return spans[0][0] <= k < spans[0][1]
-
-
-def _is_outside(spans: _Spans, k: int) -> bool:
-    """Does the constraint hold for no value in repetition `k`?"""
-    return not spans[1][0] <= k < spans[1][1]
+        return range(full), range(full)
+    inside = _steps(wanted.lo - here.lo, wanted.hi - here.hi, step, full)
+    return inside, _steps(wanted.lo - here.hi, wanted.hi - here.lo, step, full)
 
 
 def _common_length(
@@ -310,8 +291,9 @@ def _common_length(
     return length
 
 
-def _steps(lo: int, hi: int, step: int) -> tuple[int, int]:
-    """Return the first and the last `k` with `lo <= k * step <= hi`."""
+def _steps(lo: int, hi: int, step: int, full: int) -> range:
+    """Return every `k` from 0 to before `full` with `lo <= k * step <= hi`."""
     if step < 0:
         lo, hi, step = -hi, -lo, -step
-    return -(-lo // step), hi // step
+    first = min(max(-(-lo // step), 0), full)
+    return range(first, min(max(hi // step + 1, first), full))

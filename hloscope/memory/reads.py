@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
-from itertools import product
+from functools import cached_property, reduce
+from itertools import chain, product
 from math import prod
+from operator import add, sub
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -240,7 +241,7 @@ def _without_masked_steps(reading: Reading, accesses: Iterable[Access]) -> Readi
     """
     loops = [v.interval for v in reading.map.ranges]
     maps = [reading.map.compose(a.map) for a in accesses if a.map is not None]
-    if prod([i.hi - i.lo + 1 for i in loops]) > MOST_STEPS:
+    if prod([i.size for i in loops]) > MOST_STEPS:
         return reading
     needed: list[tuple[int, ...]] = [
         step
@@ -282,6 +283,16 @@ MOVES: Final = (Bitcast, BroadcastInDim, Reshape, Reverse, Slice, Transpose)
 """Ops that change only the index of an element, so that a load through them is the same load."""
 LOGIC: Final = ("and", "not", "or", "xor")
 LARGEST: Final = 1 << 62
+
+
+LIMITS: Final = {
+    "EQ": Interval(0, 0),
+    "LT": Interval(-LARGEST, -1),
+    "LE": Interval(-LARGEST, 0),
+    "GT": Interval(1, LARGEST),
+    "GE": Interval(0, LARGEST),
+}
+"""Values of `a - b` for which each comparison of `a` and `b` holds."""
 ReadsOf: TypeAlias = Callable[[Instruction, int], Iterable[Flow]]
 Condition: TypeAlias = tuple[Constraint, ...]
 """Constraints on the index of an element, all of which hold."""
@@ -313,7 +324,7 @@ class Selects:
         loops = any(isinstance(ins.op, Reduce | ReduceWindow | DotGeneral) for ins in inside)
         is_direct = of_elements and not loops
         self.between_loads: Final = {
-            ins: self._condition_of_load(ins)
+            ins: found if (found := self._condition(ins.operands[0])) and len(found) == 1 else None
             for ins in selects
             if is_direct and all(self._is_load(ins, operand) for operand in ins.operands[1:])
         }
@@ -390,10 +401,6 @@ class Selects:
             user, value = value, value.operands[0]
         return tuple(self._users(value)) == (user,)
 
-    def _condition_of_load(self, select: Instruction) -> Condition | None:
-        found = self._condition(select.operands[0])
-        return found if found is not None and len(found) == 1 else None
-
     # --------------------------------------------------------------------- values of indices
 
     def _condition(self, value: Instruction) -> Condition | None:
@@ -409,19 +416,16 @@ class Selects:
                 return None
             # `a < b` is `a - b < 0`, so each comparison is one interval of the difference.
             difference = a - b
-            limits = {
-                "EQ": Interval(0, 0),
-                "LT": Interval(-LARGEST, -1),
-                "LE": Interval(-LARGEST, 0),
-                "GT": Interval(1, LARGEST),
-                "GE": Interval(0, LARGEST),
-            }.get(value.op.comparison_direction)
-            return None if limits is None else (_without_constant(difference, limits),)
+            limits = LIMITS.get(value.op.comparison_direction)
+            if limits is None:
+                return None
+            const = as_sum(difference)[1]
+            lo, hi = [at if abs(at) == LARGEST else at - const for at in (limits.lo, limits.hi)]
+            return ((difference - const, Interval(lo, hi)),)
         if value.op.name == "and" and isinstance(value.op, Elementwise):
             parts = [self._condition(operand) for operand in value.operands]
-            if all(part is not None for part in parts):
-                return tuple([c for part in parts if part is not None for c in part])
-            return None
+            known = [part for part in parts if part is not None]
+            return tuple(chain(*known)) if len(known) == len(parts) else None
         if isinstance(value.op, MOVES) and (map := _only_map(value)) is not None:
             inner = self._condition(value.operands[0])
             if inner is None:
@@ -456,12 +460,10 @@ class Selects:
             "copy",
         ):
             parts = [self._integer(operand) for operand in value.operands]
-            if any(part is None for part in parts):
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
                 return None
-            first, *others = [part for part in parts if part is not None]
-            for other in others:
-                first = first + other if value.op.name == "add" else first - other
-            return first
+            return reduce(sub if value.op.name == "subtract" else add, known)
         return None
 
 
@@ -509,20 +511,8 @@ def _opposite(constraint: Constraint) -> list[Constraint]:
     One of them must hold.
     """
     e, interval = constraint
-    found = []
-    if interval.lo > -LARGEST:
-        found.append((e, Interval(-LARGEST, interval.lo - 1)))
-    if interval.hi < LARGEST:
-        found.append((e, Interval(interval.hi + 1, LARGEST)))
-    return found
-
-
-def _without_constant(e: Expr, limits: Interval) -> Constraint:
-    """Move the constant term of `e in limits` into the limits; return the constraint."""
-    const = as_sum(e)[1]
-    lo = limits.lo if limits.lo == -LARGEST else limits.lo - const
-    hi = limits.hi if limits.hi == LARGEST else limits.hi - const
-    return e - const, Interval(lo, hi)
+    sides = [Interval(-LARGEST, interval.lo - 1), Interval(interval.hi + 1, LARGEST)]
+    return [(e, side) for side in sides if not side.is_empty]
 
 
 def _only_map(value: Instruction) -> IndexingMap | None:

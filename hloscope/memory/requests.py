@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import gcd, prod
 from typing import Final
@@ -22,7 +22,6 @@ from hloscope.affine import (
     depends_on_runtime,
     evaluate,
     floordiv,
-    from_terms,
     known_divisor,
     mod,
     to_text,
@@ -121,7 +120,7 @@ class Requests(Struct, frozen=True):
     @property
     def lanes_at_most(self) -> int:
         """Return the number of lanes of all requests, active or not."""
-        return self.warp * prod([i.hi - i.lo + 1 for _, i in self.free])
+        return self.warp * prod([interval.size for _, interval in self.free])
 
 
 def requests_of(
@@ -238,11 +237,12 @@ def _with_vector(map: IndexingMap, bits: int, widest: int, unroll: int) -> tuple
     # The innermost suitable loop is the one along which XLA and LLVM make vectors.
     for k in range(len(map.ranges) - 1, -1, -1):
         loop = map.ranges[k].interval
-        size = loop.hi - loop.lo + 1
+        size = loop.size
         if loop.lo != 0 or size < 2 or (size * bits > widest * 8 and size != unroll):
             continue
         base = _base(map.results[0], Range(k))
-        if base is None or _is_read_elsewhere(map, Range(k)):
+        # A run-time value that depends on the loop selects which element is read.
+        if base is None or Range(k) in variables(*[e for v in map.runtime for e in v.arguments]):
             continue
         freed = _without_implied(map, Range(k)) if known_divisor(base) % 2 == 0 else map
         vector = _width(freed, k, base, size, bits, widest)
@@ -274,11 +274,6 @@ def _without_implied(map: IndexingMap, x: Var) -> IndexingMap:
             return map
         map = others
     return map
-
-
-def _is_read_elsewhere(map: IndexingMap, x: Var) -> bool:
-    """Does a run-time value of the map depend on `x`, so that `x` selects which element is read?"""
-    return any(x in variables(*v.arguments) for v in map.runtime)
 
 
 def _width(map: IndexingMap, number: int, base: Expr, size: int, bits: int, widest: int) -> int:
@@ -336,18 +331,10 @@ def runtime_terms(address: Expr) -> dict[Runtime, int] | None:
 
     `None` if a run-time variable occurs in a term that is not linear.
     """
-    terms: Iterable[tuple[Expr, int]]
-    terms = address.terms if isinstance(address, Sum) else [(address, 1)]
-    found: dict[Runtime, int] = {}
-    rest = []
-    for term, factor in terms:
-        if isinstance(term, Runtime):
-            found[term] = factor
-        else:
-            rest.append((term, factor))
-    if depends_on_runtime(from_terms(rest, 0)):
+    terms, _ = as_sum(address)
+    if depends_on_runtime(*[e for e, _ in terms if not isinstance(e, Runtime)]):
         return None
-    return found
+    return {e: factor for e, factor in terms if isinstance(e, Runtime)}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -595,7 +582,7 @@ def _threads_of(requests: Requests, request: Request) -> list[dict[Var, int] | N
     `requests`.
     """
     original = requests.original
-    x, y = (_extent(original.dims[k].interval.hi) for k in (0, 1))
+    x, y = (original.dims[k].interval.hi + 1 for k in (0, 1))
     base: dict[Var, int] = {v: interval.lo for v, interval in original.box.items()}
     for k, name in enumerate(("bl_x", "bl_y", "bl_z"), 3):
         base[Dim(k)] = request.at.get(name, base.get(Dim(k), 0))
@@ -608,7 +595,3 @@ def _threads_of(requests: Requests, request: Request) -> list[dict[Var, int] | N
             at |= {Dim(0): thread % x, Dim(1): thread // x % y, Dim(2): thread // (x * y)}
         found.append(None if address is None else at)
     return found
-
-
-def _extent(hi: int) -> int:
-    return hi + 1

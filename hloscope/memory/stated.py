@@ -215,7 +215,7 @@ class StatedKernels:
             f"(allocation {written.allocation})"
             for output in model.outputs
             for operand in model.operands
-            if (written := self._written(ins, output)) is not None
+            if (written := self._slice(ins, output.number)) is not None
             and (read := self._read(ins, operand)) is not None
             and written.overlaps(read)
         ]
@@ -226,7 +226,7 @@ class StatedKernels:
             return []
         found = []
         for output in model.outputs:
-            written = self._written(ins, output)
+            written = self._slice(ins, output.number)
             reads = [self._read(ins, operand) for operand in model.operands]
             if written is None or any(read is None for read in reads):
                 continue
@@ -235,18 +235,14 @@ class StatedKernels:
                 found.append(f"{what}, XLA gives it allocation {written.allocation} of its own")
         return found
 
-    def _written(self, ins: Instruction, output: ArrayUse) -> BufferSlice | None:
-        index = () if isinstance(ins.type, TensorType) else (output.number,)
-        return (
-            None if self.dump.buffers is None else self.dump.buffers.slices.get((ins.name, index))
-        )
+    def _slice(self, value: Instruction, number: int) -> BufferSlice | None:
+        """Return the bytes of array `number` of a value; `None` if the folder does not state it."""
+        index = () if isinstance(value.type, TensorType) else (number,)
+        buffers = self.dump.buffers
+        return None if buffers is None else buffers.slices.get((value.name, index))
 
     def _read(self, ins: Instruction, operand: ArrayUse) -> BufferSlice | None:
-        value = ins.operands[operand.number]
-        index = () if isinstance(value.type, TensorType) else (operand.leaf,)
-        if self.dump.buffers is None:
-            return None
-        return self.dump.buffers.slices.get((value.name, index))
+        return self._slice(ins.operands[operand.number], operand.leaf)
 
 
 def _launch(thunk: Thunk) -> Launch:

@@ -61,7 +61,8 @@ def index_in(parts: Sequence[Expr], sizes: Sequence[int], type: TensorType) -> l
         type: Type of the array, with its layout.
     """
     if element_count(type) == 0:
-        return [*to_logical([e * 0 for e in _fill(parts, padded_physical_sizes(type))], type)[0]]
+        zeros = [parts[0] * 0] * len(padded_physical_sizes(type)) if parts else []
+        return [*to_logical(zeros, type)[0]]
     if prod(padded_physical_sizes(type)) != element_count(type):  # emitters skip what tiles pad
         at = dict(zip(major_to_minor(type), _cut(parts, sizes, physical_sizes(type)), strict=True))
         return [at[k] for k in range(type.rank)]
@@ -70,10 +71,6 @@ def index_in(parts: Sequence[Expr], sizes: Sequence[int], type: TensorType) -> l
 
 def _cut(parts: Sequence[Expr], sizes: Sequence[int], into: Sequence[int]) -> list[Expr]:
     return [*reshaped(list(parts), tuple(sizes), tuple(into))]
-
-
-def _fill(parts: Sequence[Expr], sizes: Sequence[int]) -> list[Expr]:
-    return [parts[0]] * len(sizes) if parts else []
 
 
 def same_memory(a: TensorType, b: TensorType) -> bool:
@@ -386,20 +383,19 @@ class ReductionShape(Struct, frozen=True):
         )
         return not is_small
 
-    def is_race_free(self, device: Device) -> bool:
-        """Does one block reduce all elements of a result, so that no atomic update is needed?"""
-        major, reduced, minor = self.sizes
-        if self.by_rows:
-            return minor <= LARGEST_ROW and major <= LARGEST_MAJOR
-        return reduced <= LARGEST_COLUMN * device.warp
-
 
 def is_reduction_hero(root: Instruction, hero: Instruction, device: Device) -> bool:
     """Does a reduction emitter accept this hero of a root?"""
     shape = ReductionShape.of(hero)
     if shape is None or not shape.is_worth_it(device):
         return False
-    return root is hero or shape.is_race_free(device)
+    major, reduced, minor = shape.sizes
+    # One block must reduce all elements of a result, so that no atomic update is needed.
+    if shape.by_rows:
+        is_race_free = minor <= LARGEST_ROW and major <= LARGEST_MAJOR
+    else:
+        is_race_free = reduced <= LARGEST_COLUMN * device.warp
+    return root is hero or is_race_free
 
 
 def _run(flags: Sequence[bool], wanted: bool) -> tuple[int, int] | None:

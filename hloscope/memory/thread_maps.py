@@ -26,21 +26,20 @@ from hloscope.indexing.layouts import (
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
 from hloscope.memory.dumps import FIRST_INDEX, PROGRAM
+from hloscope.memory.fused import first_places
 from hloscope.memory.kernel import BLOCK, BLOCK_Y, BLOCK_Z, GRID, THREAD, Kernel, Launch, Reading
 from hloscope.memory.kinds import TRITON, kind_of
 from hloscope.memory.storage import array_of, is_array
 from hloscope.support.lazy import pattern
 from hloscope.tiling import (
     ChosenTiles,
-    Fused as TiledFusion,
     Refusal,
     TiledComputation,
     TiledInstruction,
     Tiler,
     chosen_sizes,
     chosen_tiles,
-    fusion_config,
-    symbolic_tiles,
+    tiles_of,
 )
 
 if TYPE_CHECKING:
@@ -180,8 +179,11 @@ def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
         for leaf, type in enumerate(choice.analysis.tensors(root.type)):
             if not isinstance(type, TensorType) or not is_array(type):
                 continue
-            map, near = _over(given, type, choice.device.warp)
-            by_thread, launch = on_grid(map, choice.device.warp)
+            warp = choice.device.warp
+            map, near = (
+                (given, 1) if isinstance(given, IndexingMap) else given.over(type.shape, warp)
+            )
+            by_thread, launch = on_grid(map, warp)
             launches[launch] = near
             mine = _inside(by_thread, type, root)
             outputs.append((mine,))
@@ -194,21 +196,6 @@ def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
     return Kernel(
         name, launch, choice.roots, tuple(readings), {}, tuple(outputs), unroll=near, is_given=True
     )
-
-
-def _over(
-    given: IndexingMap | ThreadLayout, type: TensorType, warp: int
-) -> tuple[IndexingMap, int]:
-    """Return the map from threads to a tensor's elements, and the vector size of a thread.
-
-    Args:
-        given: That map itself, or a layout of a tile that is repeated over the tensor.
-        type: Type of the tensor.
-        warp: Lanes of a warp.
-    """
-    if isinstance(given, IndexingMap):
-        return given, 1
-    return given.over(type.shape, warp)
 
 
 def _inside(map: IndexingMap, type: TensorType, root: Instruction) -> IndexingMap:
@@ -337,7 +324,10 @@ def _over_cute(
     value, ranges = map.results[0], list[Variable]()
     near = 1
     if len(map.dims) == 2:
-        sizes = _value_sizes(layout)
+        assert isinstance(layout.shape, tuple)
+        assert isinstance(layout.stride, tuple)
+        values = CuteLayout(layout.shape[1], layout.stride[1])
+        sizes = [mode.size for mode in values.modes if mode.size > 1]
         near = sizes[0] if sizes else 1
         ranges = [Variable(Interval(0, n - 1), f"v{k}") for k, n in enumerate(sizes)]
         value = substitute(value, {Dim(1): _joined(sizes)})
@@ -352,17 +342,6 @@ def _over_cute(
 def _check_threads(threads: int) -> None:
     if threads > MOST_THREADS:
         raise UnsupportedError(f"{threads:,} threads are more than the {MOST_THREADS} of a block")
-
-
-def _value_sizes(layout: CuteLayout) -> list[int]:
-    """Return the sizes of a CuTe layout's value modes, the fastest first.
-
-    Each mode becomes a loop of a thread over its registers.
-    """
-    assert isinstance(layout.shape, tuple)
-    assert isinstance(layout.stride, tuple)
-    values = CuteLayout(layout.shape[1], layout.stride[1])
-    return [mode.size for mode in values.modes if mode.size > 1]
 
 
 def _joined(sizes: Sequence[int]) -> Expr:
@@ -403,7 +382,7 @@ def kernel_by_tiles(choice: Choice, ins: Instruction, given: ThreadLayout) -> Ke
     if isinstance(given.layout, CuteLayout):
         raise UnsupportedError("a CuTe layout does not say how tiles of other sizes are held")
     tiled = _tiles(ins, given)
-    operands = {operand: k for k, operand in reversed([*enumerate(ins.operands)])}
+    operands = first_places(ins.operands)
     loads = [t for t in tiled.every() if t.instruction in operands]
     held = [(t, _held(t, given.layout, choice.device.warp, is_store=False)) for t in loads]
     stores = [(t, _held(t, given.layout, choice.device.warp, is_store=True)) for t in tiled.roots]
@@ -430,7 +409,7 @@ def _tiles(ins: Instruction, given: ThreadLayout) -> TiledComputation:
         chosen = replace(ChosenTiles(""), outputs=(given.tile,))
     if chosen is None:
         raise UnsupportedError("the dump holds no tile sizes: give them with --tile")
-    symbolic = symbolic_tiles(TiledFusion.of(ins), kind=str(fusion_config(ins).get("kind", "")))
+    symbolic = tiles_of(ins)
     if isinstance(symbolic, Refusal):
         raise UnsupportedError(f"XLA's tiling refuses it: {symbolic.reason}")
     if any(p.is_contracting for p in symbolic.parameters):
@@ -592,22 +571,18 @@ class Held(Struct, frozen=True):
         """
         if layout is None:
             return cls((), (), 0, ((THREAD, Interval(0, 0)),) if is_store else (), 1)
-        layout = _without_repeated_registers(layout)
+        # Registers that repeat the element of another register make no access of their own.
+        sides = [
+            Side(s.name, tuple([b for b in s.bases if any(b)])) if s.name == "register" else s
+            for s in layout.ins
+        ]
+        layout = LinearLayout(tuple(sides), layout.outs, layout.offset)
         index, threads, ranges = index_by_thread(layout)
         new: dict[Var, Expr] = {Dim(0): THREAD}
         new |= {Range(k): Range(first + k) for k in range(len(ranges))}
         condition = _first_holders(layout, warp) if is_store else []
         held = tuple([substitute(e, new) for e in index])
         return cls(held, tuple(ranges), threads, tuple(condition), neighbours(layout))
-
-
-def _without_repeated_registers(layout: LinearLayout) -> LinearLayout:
-    """Return the layout without registers that repeat the element of another register."""
-    sides = [
-        Side(s.name, tuple([b for b in s.bases if any(b)])) if s.name == "register" else s
-        for s in layout.ins
-    ]
-    return LinearLayout(tuple(sides), layout.outs, layout.offset)
 
 
 def _first_holders(layout: LinearLayout, warp: int) -> list[tuple[Expr, Interval]]:

@@ -6,7 +6,7 @@ addresses of the map are the sums of one address of each set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import gcd, prod
 from typing import Final, TypeAlias
@@ -21,14 +21,15 @@ from hloscope.affine import (
     Expr,
     Range,
     Runtime,
-    Sum,
     Var,
+    as_sum,
     evaluate,
     evaluate_array,
     substitute,
     variables,
 )
 from hloscope.indexing import (
+    Constraint,
     IndexingMap,
     RuntimeVariable,
     address_map,
@@ -37,8 +38,8 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import TensorType, storage_bits
-from hloscope.memory.storage import data_bytes, element_count, storage_bytes
-from hloscope.support.arrays import Ints, np, sorted_unique
+from hloscope.memory.storage import data_bytes, element_count, is_array, storage_bytes
+from hloscope.support.arrays import Bools, Ints, np, sorted_unique
 from hloscope.support.devices import SECTOR
 
 MOST_POINTS: Final = 1 << 20
@@ -71,25 +72,24 @@ class Touched(Struct, frozen=True):
         return self.reads / self.elements if self.elements else 0.0
 
 
-def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
+def whole(type: TensorType, reads: int | None = None, *, is_exact: bool = True) -> Touched:
     """Return the footprint of an access to all elements of an array.
 
     Args:
         type: Type of the array.
-        reads: Number of accesses, counted with repetitions.
+        reads: Number of accesses, counted with repetitions; `None` for one of each element.
         is_exact: Are all elements certainly accessed? The result is exact only if the number of
             sectors is also known exactly.
     """
-    sectors, is_known = _all_sectors(type)
-    return Touched(element_count(type), data_bytes(type), sectors, reads, is_exact and is_known)
-
-
-def _all_sectors(type: TensorType) -> tuple[int, bool]:
-    """Return the number of sectors of an array that contain an element, and whether it is exact."""
-    if not type.is_tiled or not element_count(type):
-        return -(-data_bytes(type) // SECTOR), True
-    found = _measured(_part(IndexingMap.identity(type.shape), type), type)
-    return found.sectors, found.is_exact
+    if not is_array(type):
+        return Touched(is_exact=False)
+    count, size, is_known = element_count(type), data_bytes(type), True
+    if type.is_tiled and count:
+        found = _measured(_part(IndexingMap.identity(type.shape), type), type)
+        sectors, is_known = found.sectors, found.is_exact
+    else:
+        sectors = -(-size // SECTOR)
+    return Touched(count, size, sectors, count if reads is None else reads, is_exact and is_known)
 
 
 def _most_sectors(type: TensorType) -> int:
@@ -125,9 +125,12 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
         if len(alike) == 1 and isinstance(shift := next(iter(alike)), tuple):
             return _shifted(maps, type, shift)
         if len(alike) < len(maps):
-            return _summed_footprints(
-                [_touched_by(tuple(some), type) for some in alike.values()], type
-            )
+            some = [_touched_by(tuple(maps), type) for maps in alike.values()]
+            elements, bytes_, sectors, reads = [
+                sum([getattr(part, name) for part in some])
+                for name in ("elements", "bytes", "sectors", "reads")
+            ]
+            return _at_most(elements, bytes_, sectors, reads, type)
     parts = [_part(map, type) for map in maps if not map.is_known_empty]
     if not parts:
         return Touched()
@@ -140,18 +143,12 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
     if len(parts) == 1 and known:
         return _measured(parts[0], type)
     if len(known) == len(parts) and all(part.is_listed for part in parts):
-        return _measured(_Part(_union(parts), None, reads, True), type)
+        pieces = [part.addresses for part in parts if part.addresses is not None]
+        union = sorted_unique(np.concatenate(pieces))
+        return _measured(_Part(union, None, reads, True), type)
     most = sum([part.elements for part in parts])
     sectors = sum([_measured(part, type).sectors for part in parts])
-    limit = whole(type, reads)
-    bits = storage_bits(type)
-    return Touched(
-        min(most, limit.elements),
-        min(-(-most * bits // 8), limit.bytes),
-        min(sectors, limit.sectors),
-        reads,
-        is_exact=False,
-    )
+    return _at_most(most, -(-most * storage_bits(type) // 8), sectors, reads, type)
 
 
 Shift: TypeAlias = tuple[tuple[tuple[RuntimeVariable, int], ...], ...]
@@ -173,7 +170,7 @@ def _shift(map: IndexingMap) -> Shift | None:
         return None
     found = []
     for result in map.results:
-        terms = result.terms if isinstance(result, Sum) else ((result, 1),)
+        terms = as_sum(result)[0]
         moving = [(e, factor) for e, factor in terms if isinstance(e, Runtime)]
         rest = [e for e, _ in terms if not isinstance(e, Runtime)]
         if any(isinstance(v, Runtime) for v in variables(*rest)):
@@ -183,20 +180,16 @@ def _shift(map: IndexingMap) -> Shift | None:
     return tuple(found)
 
 
-def _summed_footprints(parts: Iterable[Touched], type: TensorType) -> Touched:
-    """Return an upper bound of the footprint of several accesses to one array: their sum.
-
-    The accesses may overlap. The bound is at most the whole array.
+def _at_most(elements: int, bytes_: int, sectors: int, reads: int, type: TensorType) -> Touched:
+    """Return a footprint as an upper bound, which is at most the whole array.
 
     Args:
-        parts: Footprint of each access.
+        elements: Sum of the elements of accesses that may overlap.
+        bytes_: Sum of their bytes.
+        sectors: Sum of their sectors.
+        reads: Number of accesses, counted with repetitions.
         type: Type of the array.
     """
-    some = [*parts]
-    elements, bytes_, sectors, reads = (
-        sum([getattr(part, name) for part in some])
-        for name in ("elements", "bytes", "sectors", "reads")
-    )
     limit = whole(type, reads)
     return Touched(
         min(elements, limit.elements),
@@ -219,8 +212,7 @@ def _shifted(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> T
         type: Type of the array.
         shift: The common shift of the maps; see `_shift`.
     """
-    there = tuple([_at_lowest(map) for map in maps])
-    found = _touched_by(tuple(dict.fromkeys(there)), type)
+    found = touched_by([_at_lowest(map) for map in maps], type)
     if not found.is_exact:
         return found
     zero: dict[Var, int] = {Dim(k): 0 for k in range(type.rank)}
@@ -273,11 +265,6 @@ class _Part(Struct, frozen=True):
             return self.count
         found = 1 if self.addresses is None else len(self.addresses)
         return found * prod([len(copy) for copy in self.copies or ()])
-
-
-def _union(parts: Iterable[_Part]) -> Ints:
-    pieces = [part.addresses for part in parts if part.addresses is not None]
-    return sorted_unique(np.concatenate(pieces))
 
 
 def _units(type: TensorType) -> tuple[int, int]:
@@ -387,6 +374,20 @@ def _groups(map: IndexingMap) -> list[frozenset[Var]]:
     return [frozenset(group) for group in every]
 
 
+def satisfied(
+    constraints: Iterable[Constraint], at: Mapping[Var, Ints], shape: Sequence[int]
+) -> Bools:
+    """Return where all constraints hold: an array of the given shape.
+
+    `at` has an array of values for each variable; the arrays broadcast to the shape.
+    """
+    found = np.ones(shape, dtype=np.bool_)
+    for e, interval in constraints:
+        value = evaluate_array(e, at)
+        found &= (value >= interval.lo) & (value <= interval.hi)
+    return found
+
+
 def _addresses(
     map: IndexingMap, group: frozenset[Var], terms: Sequence[Expr]
 ) -> tuple[Ints, int] | None:
@@ -395,7 +396,7 @@ def _addresses(
     `None` if there are more than `MOST_POINTS` points.
     """
     box = [(v, map.box[v]) for v in sorted(group, key=str)]
-    sizes = [interval.hi - interval.lo + 1 for _, interval in box]
+    sizes = [interval.size for _, interval in box]
     total = prod(sizes)
     constraints = [(e, i) for e, i in map.constraints if variables(e) & group]
     if not terms and not constraints:
@@ -411,16 +412,13 @@ def _addresses(
         value = value + evaluate_array(e, at)
     if not constraints:
         return sorted_unique(value), total
-    active = np.ones(sizes, dtype=np.bool_)
-    for e, interval in constraints:
-        found = evaluate_array(e, at)
-        active &= (found >= interval.lo) & (found <= interval.hi)
+    active = satisfied(constraints, at, sizes)
     chosen = np.broadcast_to(value, sizes)[active]
     return sorted_unique(chosen), int(active.sum())
 
 
 def _points(map: IndexingMap) -> int:
-    return prod([max(v.interval.hi - v.interval.lo + 1, 0) for v in (*map.dims, *map.ranges)])
+    return prod([v.interval.size for v in (*map.dims, *map.ranges)])
 
 
 def _most_elements(map: IndexingMap, type: TensorType) -> int:
@@ -434,5 +432,4 @@ def _most_elements(map: IndexingMap, type: TensorType) -> int:
         if found.is_exact:
             return found.elements
     used = variables(*map.results, *[e for v in map.runtime for e in v.arguments])
-    boxes = [map.box[v] for v in used if isinstance(v, Dim | Range)]
-    return prod([interval.hi - interval.lo + 1 for interval in boxes])
+    return prod([map.box[v].size for v in used if isinstance(v, Dim | Range)])

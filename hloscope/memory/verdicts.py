@@ -8,7 +8,7 @@ Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, `gpu_fusible.cc`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from hloscope.affine import (
@@ -18,8 +18,8 @@ from hloscope.affine import (
     Interval,
     Range,
     Runtime,
-    Sum,
     Var,
+    as_sum,
     evaluate_array,
     from_terms,
     variables,
@@ -34,7 +34,7 @@ from hloscope.indexing import (
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.storage import ReductionShape, array_of
 from hloscope.ops import Bitcast, BroadcastInDim, Elementwise, Fusion, Iota, Transpose
-from hloscope.support.arrays import np
+from hloscope.support.arrays import Ints, np, sorted_unique
 from hloscope.support.devices import Device
 
 LANES: Final = 32
@@ -202,10 +202,8 @@ def _split(address: Expr) -> tuple[Expr, Expr] | None:
 
     `None` if a term contains both.
     """
-    terms: Sequence[tuple[Expr, int]]
-    terms = address.terms if isinstance(address, Sum) else [(address, 1)]
     of_lane, of_loop = [], []
-    for term, factor in terms:
+    for term, factor in as_sum(address)[0]:
         used = variables(term)
         if _TH in used and _S in used:
             return None
@@ -224,11 +222,12 @@ def _runs(of_lane: Expr, of_loop: Expr, sample: IndexingMap) -> list[int]:
         of_loop: Terms of the address that contain the loop.
         sample: Map of the first warp.
     """
-    loop = 1
-    if of_loop is _S and sample.ranges:
-        interval = sample.ranges[0].interval
-        loop = interval.hi - interval.lo + 1
-    step = _multiple_of_lane(of_lane)
+    loop = sample.ranges[0].interval.size if of_loop is _S and sample.ranges else 1
+    match as_sum(of_lane):
+        case ((Dim(0), factor),), 0:
+            step: int | None = factor
+        case _:
+            step = None
     # XLA's rules: lanes at distance 1 form one run; if the loop bridges the distance between lanes,
     # they form one run as well; otherwise each lane is a run.
     if step in (1, -1):
@@ -238,22 +237,8 @@ def _runs(of_lane: Expr, of_loop: Expr, sample: IndexingMap) -> list[int]:
             return [abs(step) * (LANES - 1) + loop]
         return [loop] * LANES
     lanes = sample.dims[0].interval
-    return _joined(_values(of_lane, lanes), loop)
-
-
-def _multiple_of_lane(e: Expr) -> int | None:
-    """Return the factor c of an expression `c * lane`; `None` for any other expression."""
-    if e is _TH:
-        return 1
-    if isinstance(e, Sum) and len(e.terms) == 1 and e.terms[0][0] is _TH and not e.const:
-        return e.terms[0][1]
-    return None
-
-
-def _values(e: Expr, lanes: Interval) -> list[int]:
-    """Return the distinct values of `e` over the lanes in the interval `lanes`, ascending."""
-    values = evaluate_array(e, {_TH: np.arange(lanes.lo, lanes.hi + 1, dtype=np.int64)})
-    return [int(value) for value in np.unique(values)]
+    at: dict[Var, Ints] = {_TH: np.arange(lanes.lo, lanes.hi + 1, dtype=np.int64)}
+    return _joined(sorted_unique(evaluate_array(of_lane, at)).tolist(), loop)
 
 
 def _joined(values: list[int], loop: int) -> list[int]:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 from hloscope.affine import Dim
-from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal
+from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal, unravel
 from hloscope.indexing.layouts import divisors, supposed
 from hloscope.ir import Computation, Dims, Instruction, TensorType
 from hloscope.movement.flow import JOINS, RENAMING, Flow, computes, only_map
@@ -182,46 +182,38 @@ class Chain:
         joined = any(isinstance(step.op, JOINS) for step in self.steps)
         return len(self.main) == 1 and len(self.main[0].maps) == 1 and not joined
 
-    @property
+    @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
         """Return the verdict on the movement from each main source to the sink."""
-        return self.model._judgements
-
-    @cached_property
-    def _judgements(self) -> tuple[Judgement, ...]:
+        if self._like is not None:
+            return self._like.judgements
         return tuple([judge_union(leaf.maps, leaf.type, self.type) for leaf in self.main])
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """Return the verdict on the whole chain: the most expensive one of `judgements`.
 
         The order is that of `Kind`. The verdict is `MOVEMENT` if `judgements` is empty, `UNDECIDED`
         if the sink is itself a source, and `BITCAST` if the sink has no elements.
         """
-        return self.model._kind
-
-    @cached_property
-    def _kind(self) -> Kind:
-        order = list(Kind)
+        if self._like is not None:
+            return self._like.kind
         if self.sink in [leaf.value for leaf in self.leaves]:
             return Kind.UNDECIDED
         if self.type.num_elements == 0:
             return Kind.BITCAST
+        order = list(Kind)
         return max((j.kind for j in self.judgements), key=order.index, default=Kind.MOVEMENT)
 
-    @property
+    @cached_property
     def blocking(self) -> Instruction | None:
         """Return the op of a chain from which on the movement from the source is no longer free.
 
         `None` if the whole chain is free, or if that is not decided.
         """
-        if self._like is None:
-            return self._blocking
-        found = self._like._blocking
-        return None if found is None else self._around[self._like._around.index(found)]
-
-    @cached_property
-    def _blocking(self) -> Instruction | None:
+        if self._like is not None:
+            found = self._like.blocking
+            return None if found is None else self._around[self._like._around.index(found)]
         if self.kind.is_free or self.kind is Kind.UNDECIDED or not self.main:
             return None
         row = max(
@@ -252,29 +244,11 @@ class Chain:
         here: IndexingMap | None = IndexingMap.identity(leaf.type.shape)
         value = leaf.value
         for step in leaf.via:
-            here = _onward(self.flow, step, value, here)
+            operands = [self.flow.source(operand) for operand in step.operands]
+            m = only_map(step, operands.index(value)) if value in operands else None
+            here = None if m is None or here is None else composed(m, here)
             value = step
             yield step, here
-
-
-def _onward(
-    flow: Flow, step: Instruction, value: Instruction, here: IndexingMap | None
-) -> IndexingMap | None:
-    """Return the map from an index of an op's result to the source.
-
-    `None` if it is unknown.
-
-    Args:
-        flow: The module's values.
-        step: The op.
-        value: The operand on the path to the source.
-        here: Map from an index of that operand to the source; `None` if unknown.
-    """
-    for k, operand in enumerate(step.operands):
-        if flow.source(operand) is value and here is not None:
-            m = only_map(step, k)
-            return None if m is None else composed(m, here)
-    return None
 
 
 def judge_union(maps: Sequence[IndexingMap], source: TensorType, output: TensorType) -> Judgement:
@@ -305,24 +279,25 @@ def _candidates(
 ) -> Iterator[IndexingMap]:
     """Yield maps of the whole output that may equal the union of `maps`; none is proved yet."""
     yield from dict.fromkeys(IndexingMap.of_sizes(output.shape, (), m.results) for m in maps)
-    size = prod(output.shape)
-    if size == 0 or prod(source.shape) == 0:
+    if 0 in (*output.shape, *source.shape):
         return
-    for k in range(_TRIED):  # an index that no part covers: no single map is the parts
-        index = _index_at((size - 1) * k // (_TRIED - 1), output.shape)
-        if not any(m.satisfies(index) for m in maps):
-            return
+    # An index that no part covers: no single map is the parts.
+    if not all(any(m.satisfies(index) for m in maps) for index in _tested(output.shape)):
+        return
 
     def position(x: int) -> int:
         """Return the row-major position in the source for one in the output.
 
-        -1 if no map covers the position `x`.
+        -1 if no part covers it.
         """
         index = _index_at(x, output.shape)
-        for m in maps:
-            if m.satisfies(index):
-                return _position_of(m.evaluate(index), source.shape)
-        return -1
+        found = next((m.evaluate(index) for m in maps if m.satisfies(index)), None)
+        if found is None:
+            return -1
+        at = 0
+        for k, size in zip(found, source.shape, strict=True):
+            at = at * size + k
+        return at
 
     form = supposed(position, output.num_elements, divisors(output.shape))
     x = linearize([Dim(k) for k in range(output.rank)], output.shape)
@@ -338,30 +313,22 @@ def _fits(maps: Sequence[IndexingMap], candidate: IndexingMap, shape: Dims) -> b
         candidate: Map of the whole output.
         shape: Sizes of the output.
     """
+    return all(
+        {m.evaluate(index) for m in maps if m.satisfies(index)} == {candidate.evaluate(index)}
+        for index in _tested(shape)
+    )
+
+
+def _tested(shape: Dims) -> Iterator[tuple[int, ...]]:
+    """Yield the indices at which candidates are tested: `_TRIED`, spread over the array."""
     size = prod(shape)
-    for k in range(_TRIED):
-        index = _index_at((size - 1) * k // (_TRIED - 1) if size else 0, shape)
-        found = {m.evaluate(index) for m in maps if m.satisfies(index)} if size else set()
-        if size and found != {candidate.evaluate(index)}:
-            return False
-    return True
+    for k in range(_TRIED if size else 0):
+        yield _index_at((size - 1) * k // (_TRIED - 1), shape)
 
 
 def _index_at(position: int, shape: Dims) -> tuple[int, ...]:
     """Return the index of a row-major position."""
-    index = []
-    for size in reversed(shape):
-        position, k = divmod(position, size)
-        index.append(k)
-    return tuple(index[::-1])
-
-
-def _position_of(index: Sequence[int], shape: Dims) -> int:
-    """Return the row-major position of an index."""
-    position = 0
-    for k, size in zip(index, shape, strict=True):
-        position = position * size + k
-    return position
+    return tuple([int(k) for k in unravel(position, shape)])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -460,7 +427,13 @@ class Patterns:
         # chains.
         key = structure, *self._parameter_facts(computation)
         if key not in self._known:
-            is_plain = all(map(self._is_distinct, computation.instructions))
+            # No value may be an alias: an operand, or a tuple with an operand.
+            is_plain = all(
+                isinstance(ins.op, Parameter)
+                or not isinstance(ins.op, RENAMING)
+                or ins is computation.root
+                for ins in computation
+            )
             self._known[key] = self._moved_values(computation) if is_plain else None
         return self._known[key]
 
@@ -476,16 +449,6 @@ class Patterns:
             value = self._flow.source(parameter)
             found.append((first.setdefault(value, k), broadcasts_of_scalar(self._flow, value)))
         return found
-
-    def _is_distinct(self, ins: Instruction) -> bool:
-        """Is the value certainly no alias: neither an operand, nor a tuple with an operand?
-
-        Parameters and the root of a computation count as no aliases.
-        """
-        if isinstance(ins.op, Parameter):
-            return True
-        home = self._flow.home(ins)
-        return not isinstance(ins.op, RENAMING) or (home is not None and home.root is ins)
 
     def _moved_values(self, computation: Computation) -> list[Moved]:
         """Return the values of a fused computation whose ops move elements, with their chains."""

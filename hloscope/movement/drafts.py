@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hloscope.affine import Const, Dim, Sum
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo, print_hlo
-from hloscope.indexing import IndexingMap
+from hloscope.indexing import IndexingMap, major_to_minor
 from hloscope.interpreter import call, dtype_of
 from hloscope.ir import Body, Computation, Dims, Instruction, Layout, Module, Op, TensorType
 from hloscope.movement.chains import Chain
@@ -264,7 +264,7 @@ def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Mov
         return path
     # In physical order both arrays are row-major, so the transpose is one of the digits of
     # addresses; bitcasts at both ends convert from and to the layouts.
-    placed = [tuple(type_.shape[k] for k in _order(type_)) for type_ in (source, output)]
+    placed = [tuple(type_.shape[k] for k in major_to_minor(type_)) for type_ in (source, output)]
     steps = split_transposed(judged.form, placed[0], placed[1])
     path = [_arranged(step) for step in steps]
     if not same_layout(source, TensorType(source.element, source.shape)):
@@ -280,11 +280,6 @@ def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Mov
     else:
         path[-1] = replace(path[-1], layout=output.layout)
     return path
-
-
-def _order(type_: TensorType) -> Dims:
-    """Return the dimensions in memory order, slowest first."""
-    return (type_.layout or row_major(type_.rank)).major_to_minor
 
 
 def _is_reshape(move: Move) -> bool:
@@ -480,12 +475,10 @@ class Rewriting(Struct, frozen=True):
     reason: str = ""
 
 
-def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
+def rewrite(chain: Chain) -> Rewriting:
     """Return a shorter program, parsed from its text and executed together with the chain.
 
-    Args:
-        chain: The chain.
-        most: Maximum number of elements of all values; larger programs are not executed.
+    Programs whose values have more than `MOST_ELEMENTS` elements are not executed.
 
     Raises:
         AssertionError: The results differ, which is a defect of this module.
@@ -497,10 +490,11 @@ def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
             return Rewriting(before=before, reason="nothing shorter is known")
         text = print_hlo(found, style="short")
         new = parse_hlo(text)
-        size = sum(_size(module) for module in (old, new))  # reads the whole program
+        values = [ins.type for module in (old, new) for ins in module.entry]  # reads all of it
+        size = sum([type_.num_elements for type_ in values if isinstance(type_, TensorType)])
     except HloscopeError as error:
         return Rewriting(reason=f"HLO cannot say it: {error.message}")
-    if size > most:
+    if size > MOST_ELEMENTS:
         return Rewriting(text, before, "proved")
     arguments = [numbered(p.type) for p in old.entry.parameters]
     by_name = dict(zip([p.name for p in old.entry.parameters], arguments, strict=True))
@@ -511,11 +505,6 @@ def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
         return Rewriting(text, before, "proved", f"not run: {error.message}")
     assert same_values(expected, result), f"a rewriting is wrong:\n{before}\n{text}"
     return Rewriting(text, before, "run")
-
-
-def _size(module: Module) -> int:
-    """Count the elements of all values of the entry."""
-    return sum(ins.type.num_elements for ins in module.entry if isinstance(ins.type, TensorType))
 
 
 def numbered(type_: Any) -> Array:

@@ -152,7 +152,8 @@ class Flow:
             dict[Computation, tuple[Instruction | None, frozenset[Instruction]]]
         ] = {}
         if self.has_regions:  # a region anywhere may use a value
-            self._enter_all()
+            for computation in module:
+                self._enter(computation)
 
     # ---------------------------------------------------------------------------- computations
 
@@ -165,23 +166,13 @@ class Flow:
         home, direct = self._home, self._direct
         for ins in computation:
             home[ins] = computation
-            operands = ins.operands
             # An operand used twice by an instruction is one use.
-            for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
-                readers = direct.get(operand)
-                if readers is None:
-                    direct[operand] = [ins]
-                else:
-                    readers.append(ins)
+            for operand in dict.fromkeys(ins.operands):
+                direct.setdefault(operand, []).append(ins)
             for callee in ins.calls:
                 calls.setdefault(callee, []).append(ins)
         self._calls[computation] = calls
         return calls
-
-    def _enter_all(self) -> None:
-        """Record the users in all computations."""
-        for computation in self._module:
-            self._enter(computation)
 
     # Cached: one pass over the module, needed for every `caller`.
     @cached_property
@@ -332,19 +323,15 @@ class Flow:
         """Return the arrays of a value: itself, or the elements of a tuple (one level deep)."""
         known = self._arrays.get(value)
         if known is None:
-            known = self._arrays[value] = self._found_parts(value)
+            whole = self.source(value)
+            is_tuple = not isinstance(whole.type, TensorType)
+            parts = (
+                self._elements(whole)
+                if is_tuple and (value is whole or self._is_opened(whole))
+                else ()
+            )
+            known = self._arrays[value] = [*map(self.source, parts)] or [whole]
         return known
-
-    def _found_parts(self, value: Instruction) -> list[Instruction]:
-        """Return the arrays of a value: itself, or the elements of a tuple (one level deep).
-
-        The result is computed at each call; `_parts` stores it.
-        """
-        whole = self.source(value)
-        if isinstance(whole.type, TensorType):
-            return [whole]
-        parts = self._elements(whole) if value is whole or self._is_opened(whole) else ()
-        return [*map(self.source, parts)] or [whole]
 
     def is_written(self, ins: Instruction) -> bool:
         """Is the value written to a buffer: outside of fusions, or returned by one?"""
@@ -352,7 +339,7 @@ class Flow:
         for _ in range(_MOST_HOPS):
             if home is None:
                 return not isinstance(ins.op, Bitcast)
-            fusion, results = self._results.get(home) or self._results_of(home)
+            fusion, results = self._results_of(home)
             if fusion is None:
                 return not isinstance(ins.op, Bitcast)
             if ins not in results:
@@ -362,20 +349,22 @@ class Flow:
 
     def is_fused(self, computation: Computation) -> bool:
         """Is a fusion the only caller of the computation?"""
-        return (self._results.get(computation) or self._results_of(computation))[0] is not None
+        return self._results_of(computation)[0] is not None
 
     def results(self, computation: Computation) -> frozenset[Instruction]:
         """Return the values that a computation returns; those in a tuple one by one."""
-        return (self._results.get(computation) or self._results_of(computation))[1]
+        return self._results_of(computation)[1]
 
     def _results_of(
         self, computation: Computation
     ) -> tuple[Instruction | None, frozenset[Instruction]]:
         """Return the fusion that is the only caller (or `None`), and the returned values."""
-        caller, root = self.caller(computation), computation.root
-        fusion = None if caller is None or isinstance(caller.op, Call) else caller
-        results = root.operands if isinstance(root.op, Tuple) else (root,)
-        known = self._results[computation] = fusion, frozenset(results)
+        known = self._results.get(computation)
+        if known is None:
+            caller, root = self.caller(computation), computation.root
+            fusion = None if caller is None or isinstance(caller.op, Call) else caller
+            results = root.operands if isinstance(root.op, Tuple) else (root,)
+            known = self._results[computation] = fusion, frozenset(results)
         return known
 
     # ------------------------------------------------------------------------------------- uses
@@ -455,7 +444,13 @@ class Flow:
         while stack:
             for readers, others in stack[-1]:
                 yield from readers
-                new = [o for o in others if o not in names and self._may_be(o, value)]
+                # A further name is the same value, or a tuple that may contain it.
+                new = [
+                    o
+                    for o in others
+                    if o not in names
+                    and (not isinstance(o.type, TensorType) or self.source(o) is value)
+                ]
                 if new:
                     names.update(dict.fromkeys(new))
                     stack += [self._uses_of_name(name, value) for name in new]
@@ -515,7 +510,3 @@ class Flow:
         if not isinstance(reader.op, _OPENABLE):
             return False
         return self._is_opened(reader) or self.source(reader) is not reader
-
-    def _may_be(self, name: Instruction, value: Instruction) -> bool:
-        """Is `name` the same value as `value`, or a tuple that may contain it?"""
-        return not isinstance(name.type, TensorType) or self.source(name) is value

@@ -11,7 +11,7 @@ counted again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -20,10 +20,16 @@ from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, TensorType
 from hloscope.movement.chains import Chain
 from hloscope.movement.drafts import rewritten
-from hloscope.movement.flow import Flow, computes, moves, step_maps
+from hloscope.movement.flow import Flow, computes, moves
 from hloscope.movement.traffic import Traffic, bytes_moved_by, bytes_of, is_view, memory_space
 from hloscope.movement.verdicts import Kind
-from hloscope.movement.walking import MOST_VALUES, Neighbourhoods, Walk, composed
+from hloscope.movement.walking import (
+    MOST_VALUES,
+    Arrival,
+    Neighbourhoods,
+    Walk,
+    operands_of,
+)
 from hloscope.ops import (
     Constant,
     DynamicUpdateSlice,
@@ -34,6 +40,7 @@ from hloscope.ops import (
     While,
     returned_values,
 )
+from hloscope.support.walks import reached
 
 SAME: Final = "the same as"
 """How a plan replaces a value: by an equal value that exists already."""
@@ -234,7 +241,8 @@ class Planner:
         """
         sink = chain.sink
         returned, overwritten = self.is_returned(sink), self.is_overwritten(sink)
-        sources = [self._buffer_source(source) for source in chain.sources]
+        # The values whose buffers contain the sources.
+        sources = [self._behind(source, is_view) for source in chain.sources]
         for source in sources:
             given = isinstance(source.op, Constant) or self._number_of_argument(source) is not None
             # The loop overwrites the buffer of this source in every iteration.
@@ -259,26 +267,17 @@ class Planner:
             return False
         return not self._is_invariant(value, home)
 
-    def _buffer_source(self, value: Instruction) -> Instruction:
-        """Return the value whose buffer contains this value.
-
-        Views are followed to their operand.
-        """
+    def _behind(self, value: Instruction, passes: Callable[[Instruction], bool]) -> Instruction:
+        """Return the value at the end of the path over operand 0 of ops that `passes` accepts."""
         for _ in range(MOST_VALUES):
-            if not is_view(value):
+            if not passes(value):
                 break
             value = self.flow.source(value.operands[0])
         return value
 
-    def _views_of(self, value: Instruction) -> list[Instruction]:
+    def _views_of(self, value: Instruction) -> Iterable[Instruction]:
         """Return the value, and the values that are views of its buffer."""
-        found = {value: None}
-        for at in (todo := [value]):
-            for reader in self.flow.users(at):
-                if reader not in found and is_view(reader):
-                    found[reader] = None
-                    todo.append(reader)
-        return todo
+        return reached([value], lambda at: filter(is_view, self.flow.users(at)))
 
     def is_overwritten(self, value: Instruction) -> bool:
         """May a user of a value, or of a view of it, write to its buffer?"""
@@ -363,11 +362,9 @@ class Planner:
         number, returned = self._number_of_argument(value), returned_values(body)
         if number is None or not 0 <= number < len(returned):
             return False
-        return self._is_argument(self.flow.source(returned[number]), number, body)
-
-    def _is_argument(self, value: Instruction, number: int, body: Computation) -> bool:
-        """Is the value parameter `number` of `body`, or element `number` of its tuple parameter?"""
-        return self.flow.home(value) is body and self._number_of_argument(value) == number
+        # The body must return the parameter, or the element of its tuple parameter, unchanged.
+        after = self.flow.source(returned[number])
+        return self.flow.home(after) is body and self._number_of_argument(after) == number
 
     # ------------------------------------------------------------------------------- duplicates
 
@@ -384,7 +381,7 @@ class Planner:
                 home = self.flow.home(self.traffic.kernel_of(value))
                 sharding = value.extra("sharding")
                 if not memory_space(value):
-                    key = self._first_source(value), value.type, home, sharding
+                    key = self._behind(value, moves), value.type, home, sharding
                     alike[key].append((chain, value))
         # Composition is costly, so values are first grouped by a cheap key: first source, type,
         # computation and sharding.
@@ -436,50 +433,22 @@ class Planner:
             if value is not keeper and not self.needs_own_buffer(value):
                 yield *same[value], keeper
 
-    def _first_source(self, value: Instruction) -> Instruction:
-        """Return the value at the end of the path over operand 0 of ops that move elements."""
-        for _ in range(MOST_VALUES):
-            if not moves(value):
-                break
-            value = self.flow.source(value.operands[0])
-        return value
-
     def _movement_to(self, sink: Instruction) -> _Movement:
         """Return the movement that ends in a value, from the nearest values that are not moved."""
         assert isinstance(sink.type, TensorType)
-        todo = [(sink, IndexingMap.identity(sink.type.shape))]
+        todo = [Arrival(sink, IndexingMap.identity(sink.type.shape))]
         steps: dict[Instruction, None] = {}
         leaves: dict[Instruction, dict[IndexingMap, None]] = {}
-        for value, here in todo:
-            found = self._onward(value, here) if moves(value) and len(todo) < MOST_VALUES else None
+        for at in todo:
+            is_inner = moves(at.value) and len(todo) < MOST_VALUES
+            found = operands_of(self.flow, at) if is_inner else None
             if found is None:
-                leaves.setdefault(value, {})[here] = None
+                leaves.setdefault(at.value, {})[at.map] = None
             else:
-                steps[value] = None
-                todo += [pair for pair in found if pair not in todo]
+                steps[at.value] = None
+                todo += [arrival for arrival in found if arrival not in todo]
         inner = tuple([step for step in reversed(steps) if step not in leaves])
         return _Movement(inner, tuple([(value, tuple(maps)) for value, maps in leaves.items()]))
-
-    def _onward(
-        self, value: Instruction, here: IndexingMap
-    ) -> list[tuple[Instruction, IndexingMap]] | None:
-        """Return the operands of a value, each with its map from an index of the chain's last op.
-
-        `None` if a map is not exact.
-
-        Args:
-            value: The value.
-            here: Map from an index of the last op to an index of the value.
-        """
-        found = []
-        for operand, maps in zip(value.operands, step_maps(value), strict=True):
-            both = [None] if maps is None else [composed(here, m) for m in maps]
-            for m in both:
-                if m is None:
-                    return None
-                if not m.is_known_empty:
-                    found.append((self.flow.source(operand), m))
-        return found
 
     # ----------------------------------------------------------------------------------- totals
 

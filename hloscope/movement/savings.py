@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from hloscope.ir import Instruction, captured
-from hloscope.movement.chains import Chain, Pattern, Patterns
+from hloscope.movement.chains import Chain, Patterns
 from hloscope.movement.flow import Flow, computes, moves
 from hloscope.movement.plans import ONCE, SAME, Plan, Planner, Runs
 from hloscope.movement.traffic import bytes_of, is_view
@@ -315,7 +315,11 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
     if through is None:
         yield from chains.every()
         return
-    for ins in flow.in_order(_onward_of(flow, through)):
+
+    def onward(value: Instruction) -> list[Instruction]:
+        return [user for user in flow.users(value) if moves(user) or computes(user)]
+
+    for ins in flow.in_order(reached(through, onward)):
         if chains.ends_in(ins):
             yield chains.best_chain(ins)
 
@@ -327,15 +331,6 @@ def chain_to(flow: Flow, value: Instruction) -> Chain | None:
     """
     chains = _Chains(flow)
     return chains.best_chain(value) if chains.ends_in(value) else None
-
-
-def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
-    """Return the given values, and all values that moving or element-wise ops compute from them."""
-
-    def onward(value: Instruction) -> list[Instruction]:
-        return [user for user in flow.users(value) if moves(user) or computes(user)]
-
-    return {*reached(values, onward)}
 
 
 class _Chains:
@@ -363,20 +358,10 @@ class _Chains:
             here = computation.instructions
             for place, ends, pattern in known:
                 if pattern is not None:
-                    yield self._repeated(here, place, pattern)
+                    around, model = [here[k] for k in pattern.places], pattern.model
+                    yield Chain(self._flow, here[place], model.walk, around, model, pattern)
                 elif ends or (ends is None and self.ends_in(here[place])):
                     yield self.best_chain(here[place])
-
-    def _repeated(self, here: Sequence[Instruction], place: int, pattern: Pattern) -> Chain:
-        """Return the chain that a pattern has in another computation.
-
-        Args:
-            here: The instructions of the computation, in order.
-            place: Position of the chain's last op among them.
-            pattern: The pattern.
-        """
-        around, model = [here[k] for k in pattern.places], pattern.model
-        return Chain(self._flow, here[place], model.walk, around, model, pattern)
 
     def _chain_inside(
         self, sink: Instruction, is_inside: Callable[[Instruction], bool]
@@ -433,14 +418,12 @@ class _Chains:
         `None` if there is no user, or a user that is neither such an op nor one that moves the
         value.
         """
-        readers = self._flow.users_if(value, self._goes_through)
-        if not readers:
-            return None
-        return [reader for reader in readers if self._around.facts_of(reader).role is Role.ALONE]
 
-    def _goes_through(self, reader: Instruction) -> bool:
-        """Does a user move the value that it reads, or is it element-wise on that value alone?"""
-        return self._around.facts_of(reader).role in (Role.ALONE, Role.MOVED)
+        def role(reader: Instruction) -> Role:
+            return self._around.facts_of(reader).role
+
+        readers = self._flow.users_if(value, lambda r: role(r) in (Role.ALONE, Role.MOVED))
+        return [reader for reader in readers if role(reader) is Role.ALONE] if readers else None
 
     def best_chain(self, sink: Instruction) -> Chain:
         """Return the better of two chains that end in the op `sink`.

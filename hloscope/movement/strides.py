@@ -17,7 +17,7 @@ from hloscope.indexing import (
     major_to_minor,
     padded_physical_sizes,
 )
-from hloscope.indexing.layouts import Mode, Strided, digits_of
+from hloscope.indexing.layouts import Strided, digits_of
 from hloscope.ir import Dims, TensorType
 
 
@@ -39,9 +39,9 @@ class Strides(NamedTuple):
 
         `None` if a dimension's coordinate has several digits with separate strides.
         """
-        found = [_step(form) for form in self.forms]
-        steps = [step for step in found if step is not None]
-        return tuple(steps) if len(steps) == len(found) else None
+        if any(len(form.modes) > 1 for form in self.forms):
+            return None
+        return tuple([form.modes[0].stride if form.modes else 0 for form in self.forms])
 
     def first_difference(self, other: Strides) -> Dims | None:
         """Return an index at which the addresses of `self` and `other` differ.
@@ -71,19 +71,6 @@ class Strides(NamedTuple):
         order = major_to_minor(output)[::-1]
         modes = [mode for d in order for mode in self.forms[d].modes]
         return Strided(tuple(modes), self.offset).merged()
-
-
-def _step(form: Strided) -> int | None:
-    """Return the stride of one dimension's term in an address, as a function of the coordinate.
-
-    `None` if the coordinate has several digits with separate strides.
-    """
-    match form.modes:
-        case ():
-            return 0
-        case (Mode(_, stride),):
-            return stride
-    return None
 
 
 def _ends(form: Strided) -> list[int]:

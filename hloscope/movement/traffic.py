@@ -120,31 +120,22 @@ class Traffic:
         return self.moved(kernel) > 0
 
     def moved(self, kernel: Instruction) -> int:
-        """Return the bytes that a kernel reads and writes if it only moves data; 0 for others."""
+        """Return the bytes that a kernel reads and writes if it only moves data; 0 for others.
+
+        Each operand counts at most as many bytes as the results.
+        """
         known = self._moved.get(kernel)
         if known is None:
-            known = self._moved[kernel] = self._found_moved(kernel)
+            known = 0
+            if not isinstance(kernel.op, Fusion):
+                known = bytes_moved_by(kernel) if moves(kernel) else 0
+            elif len(kernel.calls) == 1 and self._fuses_movement(kernel.calls[0]):
+                written = self.written(kernel)
+                operands = dict.fromkeys(map(self._flow.source, kernel.operands))
+                read = [min(written, bytes_of(o)) for o in operands if is_array(o)]
+                known = written + sum(read)
+            self._moved[kernel] = known
         return known
-
-    def _found_moved(self, kernel: Instruction) -> int:
-        """Compute the bytes that a kernel reads and writes if it only moves data; else 0.
-
-        `moved` stores the result for each kernel.
-        """
-        if not isinstance(kernel.op, Fusion):
-            return bytes_moved_by(kernel) if moves(kernel) else 0
-        if len(kernel.calls) != 1 or not self._fuses_movement(kernel.calls[0]):
-            return 0
-        return self.movement_bytes(kernel)
-
-    def movement_bytes(self, kernel: Instruction) -> int:
-        """Return the bytes that a fusion reads and writes, assuming that it only moves data.
-
-        An operand counts at most as many bytes as the results.
-        """
-        written = self.written(kernel)
-        operands = dict.fromkeys(map(self._flow.source, kernel.operands))
-        return written + sum([min(written, bytes_of(o)) for o in operands if is_array(o)])
 
     def written(self, kernel: Instruction) -> int:
         """Return the bytes of a kernel's results."""

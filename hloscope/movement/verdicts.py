@@ -282,19 +282,15 @@ def _solutions(
     """
     if (layout := _output_layout(m, source, output)) is not None:
         yield None, layout
-    if (layout := _source_layout(m, source, output)) is not None:
+    back = inverse_by_digits(m, source, output) or m.inverse()
+    is_plain = not back.constraints and not back.ranges
+    if is_plain and (layout := _output_layout(back, output, source)) is not None:
         yield layout, None
     if source.rank <= _MOST_RANKS:
         for order in permutations(range(source.rank)):
             other = replace(source, layout=Layout(order))
             if (layout := _output_layout(m, other, output)) is not None:
                 yield other.layout, layout
-
-
-def _source_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:
-    """Return the source layout with which every element keeps its address; `None` without one."""
-    back = inverse_by_digits(m, source, output) or m.inverse()
-    return None if back.constraints or back.ranges else _output_layout(back, output, source)
 
 
 def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:

@@ -74,6 +74,23 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap | None:
         return None
 
 
+def operands_of(flow: Flow, at: Arrival) -> tuple[Arrival, ...] | None:
+    """Return the operands of a reached value, each with its map from an index of the sink.
+
+    Operands of which nothing is read are left out. `None` if a map is not known exactly, or too
+    large.
+    """
+    found: list[Arrival] = []
+    for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
+        for m in [None] if maps is None else maps:
+            both = None if m is None else composed(at.map, m)
+            if both is None:
+                return None
+            if not both.is_known_empty:
+                found.append(Arrival(flow.source(operand), both))
+    return tuple(found)
+
+
 class Role(Enum):
     """What an op does with the elements of its operands; it decides how a traversal continues."""
 
@@ -210,7 +227,7 @@ class Neighbourhoods:
         """Are at least two of the values distinct and not broadcast scalars?"""
         first: Instruction | None = None
         for value in sources:
-            if value is not first and not is_broadcast_scalar(self._flow, value):
+            if value is not first and broadcasts_of_scalar(self._flow, value) is None:
                 if first is not None:
                     return True
                 first = value
@@ -305,7 +322,12 @@ class Walk:
                     self._next.setdefault(following.value, at.value)
                     todo.append(following)
         inner = {at.value for at in seen} - set(self._reached)
-        self.steps = tuple(_in_order(flow, sink, inner))
+        # Producers first.
+        self.steps = tuple(
+            needed_first(
+                [sink], lambda op: [v for v in map(flow.source, op.operands) if v in inner]
+            )
+        )
         self.leaves = tuple(
             [Leaf(v, tuple(maps), tuple(self._path(v, sink))) for v, maps in self._reached.items()]
         )
@@ -321,7 +343,7 @@ class Walk:
             sink: The last op of the chain, which is never a source.
         """
         value = at.value
-        found = self._opened(at) if value is sink or self._is_inside(at) else None
+        found = operands_of(self.flow, at) if value is sink or self._is_inside(at) else None
         if found is None:
             self._reached.setdefault(value, []).append(at.map)
             return ()
@@ -343,34 +365,11 @@ class Walk:
         self._computed += 1
         return self.through_nary and self._computed <= MOST_COMPUTED
 
-    def _opened(self, at: Arrival) -> tuple[Arrival, ...] | None:
-        """Return the operands of a reached value, each with its map from an index of the sink.
-
-        `None` if the map of an operand is not exact.
-        """
-        found: list[Arrival] = []
-        for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
-            if maps is None:
-                return None
-            value = self.flow.source(operand)
-            for m in maps:
-                both = composed(at.map, m)
-                if both is None:
-                    return None
-                if not both.is_known_empty:
-                    found.append(Arrival(value, both))
-        return tuple(found)
-
     def _path(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:
         """Yield the ops on one path from a source to the sink, the chain's last op."""
         while value is not sink:
             value = self._next[value]
             yield value
-
-
-def is_broadcast_scalar(flow: Flow, value: Instruction) -> bool:
-    """Is the value a scalar, or a broadcast of one?"""
-    return broadcasts_of_scalar(flow, value) is not None
 
 
 def broadcasts_of_scalar(flow: Flow, value: Instruction) -> int | None:
@@ -382,12 +381,3 @@ def broadcasts_of_scalar(flow: Flow, value: Instruction) -> int | None:
             return None
         value = flow.source(value.operands[0])
     return None
-
-
-def _in_order(flow: Flow, sink: Instruction, inside: set[Instruction]) -> Iterator[Instruction]:
-    """Yield the ops in `inside` on which `sink` depends, producers first."""
-
-    def read(op: Instruction) -> list[Instruction]:
-        return [v for v in map(flow.source, op.operands) if v in inside]
-
-    return needed_first([sink], read)

@@ -6,12 +6,13 @@ is identity for the nodes of programs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
-__all__ = ["nearest_first", "needed_first", "nested", "reached"]
+__all__ = ["nearest_first", "needed_first", "nested", "reached", "without_recursion"]
 
 N = TypeVar("N")
+R = TypeVar("R")
 
 
 def reached(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) -> dict[N, None]:
@@ -97,3 +98,29 @@ def needed_first(
             opened.add(node)
             todo.append((node, True))
             todo += [(other, False) for other in reversed(needs(node))]
+
+
+def without_recursion(generator: Generator[Any, Any, R]) -> R:
+    """Return the result of a recursive generator function; the recursion may have any depth.
+
+    Instead of a recursive call, a generator yields the generator of the call, and receives its
+    result.
+
+    >>> def depth(n):
+    ...     return 1 + (yield depth(n - 1)) if n else 0
+    >>> without_recursion(depth(10_000))
+    10000
+    """
+    stack: list[Generator[Any, Any, Any]] = [generator]
+    result: Any = None
+    while stack:
+        try:
+            needed = stack[-1].send(result)
+        except StopIteration as stop:
+            stack.pop()
+            result = stop.value
+        else:
+            stack.append(needed)
+            result = None
+    found: R = result
+    return found

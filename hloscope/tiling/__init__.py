@@ -16,7 +16,9 @@ if TYPE_CHECKING:
         chosen_sizes as chosen_sizes,
         chosen_tiles as chosen_tiles,
         fusion_config as fusion_config,
+        fusion_kind as fusion_kind,
         output_tiles as output_tiles,
+        tiles_of as tiles_of,
     )
     from hloscope.tiling.concrete import (
         SCHEDULES as SCHEDULES,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from hloscope.affine import Dim, Expr, FloorDiv, Range, depends_on_runtime
 from hloscope.fusion import Analysis
 from hloscope.indexing import (
-    Access,
     Accesses,
     IndexingMap,
     Precision,
@@ -29,7 +28,7 @@ from hloscope.ops import (
     Reshape,
     ScaledDot,
 )
-from hloscope.support.walks import needed_first
+from hloscope.support.walks import needed_first, without_recursion
 from hloscope.tiling.constraints import TileConstraints
 from hloscope.tiling.fused import Fused
 from hloscope.tiling.symbolic import SymbolicTile, symbolic_tile
@@ -177,30 +176,19 @@ def symbolic_tiles(
     """
     try:
         root = _real_root(fused)
-        _check_types(fused)
         introduced = _introduced(fused, root)
         parameters = [p for ins, count in introduced for p in _parameters(ins, count)]
         walk = _TileTraversal(fused, analysis or Analysis(convention="xla"), introduced, kind)
-        position = (
-            next(
-                i
-                for i, p in enumerate(parameters)
-                if p.instruction is root and not p.is_contracting
-            )
-            if _rank(root)
-            else 0
-        )
-        identity = IndexingMap.of_sizes(
-            [p.size for p in parameters], (), [Dim(position + i) for i in range(_rank(root))]
-        )
+        of_root = [
+            Dim(i)
+            for i, p in enumerate(parameters)
+            if p.instruction is root and not p.is_contracting
+        ]
+        identity = IndexingMap.of_sizes([p.size for p in parameters], (), of_root)
         nodes = walk.run(TiledNode(root, identity))
     except RefusedError as error:
         return error.refusal
     return SymbolicTiles(fused, parameters, introduced, root, walk, nodes)
-
-
-def _rank(ins: Instruction) -> int:
-    return ins.type.rank if isinstance(ins.type, TensorType) else 0
 
 
 def _real_root(fused: Fused) -> Instruction:
@@ -218,19 +206,15 @@ def _real_root(fused: Fused) -> Instruction:
     return root
 
 
-def _check_types(fused: Fused) -> None:
-    for ins in fused.users_first:
-        if isinstance(ins.type, TensorType) and not ins.type.is_static:
-            raise refused("sizes that are known only at run time", ins)
-
-
 def _introduced(fused: Fused, root: Instruction) -> list[tuple[Instruction, int]]:
     """Return the instructions that introduce tile sizes to choose, with the number of these.
 
     They are the root and dots. Users come first.
     """
-    found = {root: _rank(root)}
+    found = {root: len(sizes_of(root))}
     for ins in fused.users_first:
+        if isinstance(ins.type, TensorType) and not ins.type.is_static:
+            raise refused("sizes that are known only at run time", ins)
         if isinstance(ins.op, DOTS):
             found[ins] = found.get(ins, 0) + len(ins.op.dimensions.lhs_contracting)
     return [*found.items()]
@@ -239,15 +223,16 @@ def _introduced(fused: Fused, root: Instruction) -> list[tuple[Instruction, int]
 def _parameters(ins: Instruction, count: int) -> list[Parameter]:
     found: list[Parameter] = []
     if isinstance(ins.op, DOTS):
-        sizes = _sizes(ins.operands[0])
+        sizes = sizes_of(ins.operands[0])
         for d in ins.op.dimensions.lhs_contracting:
             found.append(Parameter(ins, d, sizes[d], is_contracting=True))
     if count > len(found):
-        found += [Parameter(ins, d, size) for d, size in enumerate(_sizes(ins))]
+        found += [Parameter(ins, d, size) for d, size in enumerate(sizes_of(ins))]
     return found
 
 
-def _sizes(ins: Instruction) -> tuple[int, ...]:
+def sizes_of(ins: Instruction) -> tuple[int, ...]:
+    """Return the sizes of an array; empty for other values."""
     return ins.type.shape if isinstance(ins.type, TensorType) else ()
 
 
@@ -282,9 +267,9 @@ class _TileTraversal:
 
     def run(self, root: TiledNode) -> list[TiledNode]:
         """Return the tiles of everything that the root depends on; the root's is the last."""
-        return without_recursion(self._region, root)
+        return without_recursion(self._region(root))
 
-    def _region(self, root: TiledNode) -> RecursiveCalls[TiledNode, list[TiledNode]]:
+    def _region(self, root: TiledNode) -> Generator[Any, Any, list[TiledNode]]:
         """Return the tiles of one region, its root last.
 
         Yields the roots of nested regions to receive their tiles.
@@ -311,19 +296,21 @@ class _TileTraversal:
                 runtime = [n for n in dict.fromkeys(runtime) if n.instruction in read]
                 child = TiledNode(operand, composed, runtime, output, claim or node.claim)
                 if isinstance(node.instruction.op, Concatenate):
-                    region = yield child
+                    region = yield self._region(child)
                     node.operands.append(region[-1])
                     node.regions.append(region)
                     continue
                 is_loop = isinstance(operand.op, DOTS)
                 if is_loop and child.key not in known:
-                    (child,) = yield child
+                    (child,) = yield self._region(child)
                 kept = known.setdefault(child.key, child)
                 node.operands.append(kept)
                 if kept is child and not is_loop:  # a dot's operands were traversed with its region
                     todo.append(kept)
         nodes = [*known.values()]
-        order = _definitions_first(root)
+        # Operands come before users.
+        needed = needed_first([root], lambda node: [*node.operands, *node.runtime])
+        order = {id(node): number for number, node in enumerate(needed)}
         nodes.sort(key=lambda node: order.get(id(node), 0))
         if isinstance(root.instruction.op, DOTS) and nodes:
             root.regions.append(nodes)
@@ -395,14 +382,18 @@ class _TileTraversal:
             leaves = [(leaf, some) for (place, leaf), some in reads.items() if place == k and some]
             if isinstance(ins.op, Pad) or (isinstance(ins.op, DynamicUpdateSlice) and k == 0):
                 yield 0, *_as_if_everywhere(ins, k)
-            elif not leaves and _rank(operand) == 0:
+            elif not leaves and len(sizes_of(operand)) == 0:
                 yield 0, IndexingMap.of_sizes(sizes), ""
             elif len(leaves) != 1 or len(leaves[0][1]) != 1:
                 count = sum(len(some) for _, some in leaves)
                 raise refused(f"{count} maps say together what is read of operand {k}", ins)
             else:
                 leaf, (access,) = leaves[0]
-                yield leaf, _known_map(access, ins, k), access.reason
+                if access.map is None or access.precision is Precision.UNKNOWN:
+                    raise refused(f"nothing is known of operand {k}: {access.reason}", ins)
+                if access.replica is not None:
+                    raise refused(f"operand {k} is read on other devices", ins)
+                yield leaf, access.map, access.reason
 
     def _reads(self, ins: Instruction, output: int) -> dict[tuple[int, int], Accesses]:
         """Return the accesses of an output by (operand number, tensor number)."""
@@ -461,14 +452,6 @@ class _TileTraversal:
             yield TiledNode(source, node.map.compose(index).simplify(), node.runtime)
 
 
-def _known_map(access: Access, ins: Instruction, operand: int) -> IndexingMap:
-    if access.map is None or access.precision is Precision.UNKNOWN:
-        raise refused(f"nothing is known of operand {operand}: {access.reason}", ins)
-    if access.replica is not None:
-        raise refused(f"operand {operand} is read on other devices", ins)
-    return access.map
-
-
 def _as_if_everywhere(ins: Instruction, operand: int) -> tuple[IndexingMap, str]:
     """Return a map by which a pad or `dynamic-update-slice` reads an operand at every index.
 
@@ -481,7 +464,7 @@ def _as_if_everywhere(ins: Instruction, operand: int) -> tuple[IndexingMap, str]
     Raises:
         UnsupportedError: A pad has interior padding.
     """
-    sizes = _sizes(ins)
+    sizes = sizes_of(ins)
     if operand or isinstance(ins.op, DynamicUpdateSlice):
         results: list[Expr] = [Dim(i) for i in range(len(sizes))] if operand == 0 else []
         claim = "what the update replaces is covered too" if operand == 0 else ""
@@ -502,15 +485,14 @@ def _contracted_ranges(op: Dot, operand: int, m: IndexingMap) -> dict[int, int]:
     """
     dims = op.dimensions
     contracting = dims.rhs_contracting if operand % 2 else dims.lhs_contracting
-    found = {k: _range_in(m.results[d]) for k, d in enumerate(contracting)}
-    return {k: number for k, number in found.items() if number is not None}
-
-
-def _range_in(e: Expr) -> int | None:
-    """Return the number of the range variable that `e` is, or is a quotient of; else `None`."""
-    if isinstance(e, FloorDiv):
-        e = e.num
-    return e.index if isinstance(e, Range) else None
+    found = {}
+    for k, d in enumerate(contracting):
+        # An index may be a quotient of the range variable.
+        e = m.results[d]
+        e = e.num if isinstance(e, FloorDiv) else e
+        if isinstance(e, Range):
+            found[k] = e.index
+    return found
 
 
 def _needs_points(ins: Instruction) -> bool:
@@ -519,60 +501,10 @@ def _needs_points(ins: Instruction) -> bool:
     if isinstance(op, Pad):
         return True
     if isinstance(op, Concatenate):
-        return any([_sizes(o)[op.dimension : op.dimension + 1] == (1,) for o in ins.operands])
+        return any([sizes_of(o)[op.dimension : op.dimension + 1] == (1,) for o in ins.operands])
     if not isinstance(op, DOTS):
         return False
-    lhs, rhs = _sizes(ins.operands[0]), _sizes(ins.operands[1])
+    lhs, rhs = sizes_of(ins.operands[0]), sizes_of(ins.operands[1])
     left = [n for d, n in enumerate(lhs) if d not in op.dimensions.lhs_batch]
     kept = op.dimensions.rhs_batch + op.dimensions.rhs_contracting
     return 1 in left or 1 in [n for d, n in enumerate(rhs) if d not in kept]
-
-
-def _definitions_first(root: TiledNode) -> dict[int, int]:
-    """Return a number for each node, by its `id`, such that operands have smaller ones.
-
-    The nodes are those that the root depends on.
-    """
-    nodes = needed_first([root], lambda node: [*node.operands, *node.runtime])
-    return {id(node): number for number, node in enumerate(nodes)}
-
-
-# --------------------------------------------------------------------------------------------------
-# Recursive generator functions that run without Python's stack, to any depth.
-
-
-Q = TypeVar("Q")
-A = TypeVar("A")
-RecursiveCalls: TypeAlias = Generator[Q, Any, A]
-"""Generator of a recursive function.
-
-It yields the arguments of recursive calls, receives their results, and returns its result.
-"""
-
-
-def without_recursion(function: Callable[[Q], RecursiveCalls[Q, A]], arguments: Q) -> A:
-    """Return the result of `function(arguments)`, without recursion on Python's stack.
-
-    `function` is a generator function that yields the arguments of recursive calls.
-
-    >>> def depth(tree):
-    ...     below = []
-    ...     for child in tree:
-    ...         below.append((yield child))
-    ...     return 1 + max(below, default=0)
-    >>> without_recursion(depth, [[], [[]]])
-    3
-    """
-    waiting = [function(arguments)]
-    answer: Any = None
-    while waiting:
-        try:
-            further = waiting[-1].send(answer)
-        except StopIteration as done:
-            waiting.pop()
-            answer = done.value
-        else:
-            waiting.append(function(further))
-            answer = None
-    found: A = answer
-    return found

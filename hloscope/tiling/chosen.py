@@ -15,9 +15,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from hloscope.fusion import Analysis
 from hloscope.ir import Instruction, TensorType, backend_config
 from hloscope.ops import Fusion
-from hloscope.tiling.analysis import DOTS, SymbolicTiles
+from hloscope.tiling.analysis import DOTS, SymbolicTiles, sizes_of, symbolic_tiles
+from hloscope.tiling.fused import Fused
+from hloscope.tiling.tile import Refusal
 
 BLOCK_LEVEL: Final = "block_level_fusion_config"
 GEMM: Final = "triton_gemm_config"
@@ -56,6 +59,21 @@ def fusion_config(ins: Instruction) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def fusion_kind(ins: Instruction) -> str:
+    """Return the kind of a fusion by its backend config; empty if it states none."""
+    return str(fusion_config(ins).get("kind", ""))
+
+
+def tiles_of(ins: Instruction, analysis: Analysis | None = None) -> SymbolicTiles | Refusal:
+    """Return the symbolic tiles of a fusion or instruction, or the reason why XLA has none.
+
+    Args:
+        ins: The fusion or instruction.
+        analysis: Indexing analysis with XLA's convention; `None` for a new one.
+    """
+    return symbolic_tiles(Fused.of(ins), analysis, kind=fusion_kind(ins))
+
+
 def chosen_tiles(ins: Instruction) -> ChosenTiles | None:
     """Return the tiling that a fusion's dump states; `None` if it states no tile sizes.
 
@@ -83,7 +101,7 @@ split_k=0)
     if not outputs:
         return None
     return ChosenTiles(
-        str(config.get("kind", "")),
+        fusion_kind(ins),
         tuple(outputs),
         tuple(contractions),
         _number(block, "num_warps"),
@@ -173,25 +191,17 @@ def _of_gemm(
     (dot,), (m, n, k) = dots, sizes
     dims = dots[0].op.dimensions
     free = [
-        _rank(operand) - len(batch) - len(contracting)
+        len(sizes_of(operand)) - len(batch) - len(contracting)
         for operand, batch, contracting in (
             (dot.operands[0], dims.lhs_batch, dims.lhs_contracting),
             (dot.operands[1], dims.rhs_batch, dims.rhs_contracting),
         )
     ]
-    if max(free) > 1 or len(dims.lhs_contracting) != 1 or not _is_same_shape(ins, dot):
+    is_same_shape = isinstance(ins.type, TensorType) and sizes_of(ins) == sizes_of(dot)
+    if max(free) > 1 or len(dims.lhs_contracting) != 1 or not is_same_shape:
         return [], []
     tile = (*[1] * len(dims.lhs_batch), *[m] * free[0], *[n] * free[1])
     return [tile], [(k,)]
-
-
-def _rank(ins: Instruction) -> int:
-    return ins.type.rank if isinstance(ins.type, TensorType) else 0
-
-
-def _is_same_shape(ins: Instruction, dot: Instruction) -> bool:
-    a, b = ins.type, dot.type
-    return isinstance(a, TensorType) and isinstance(b, TensorType) and a.shape == b.shape
 
 
 def _number(config: Mapping[str, Any], name: str) -> int:

@@ -10,10 +10,10 @@ Source: XLA `TiledHloSchedule`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice, product
 from math import prod
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -31,12 +31,11 @@ from hloscope.indexing import (
 from hloscope.ir import Instruction, TensorType
 from hloscope.ops import Concatenate, DotGeneral
 from hloscope.support.arrays import np
+from hloscope.support.walks import without_recursion
 from hloscope.tiling.analysis import (
     DOTS,
-    RecursiveCalls,
     SymbolicTiles,
     TiledNode,
-    without_recursion,
 )
 from hloscope.tiling.tile import Refusal, RefusalCode, RefusedError, refused
 
@@ -220,12 +219,6 @@ class Tiler:
             return error.refusal
 
 
-def _granted(found: IndexingMap | Refusal) -> IndexingMap:
-    if isinstance(found, Refusal):
-        raise RefusedError(found)
-    return found
-
-
 def _not_divisible(interval: Interval, parameter: int, size: int) -> str:
     return f"the bounds {interval} of parameter {parameter} are not divisible by tile size {size}"
 
@@ -272,7 +265,7 @@ class _Concrete:
         root = nodes[-1]
         active = with_parameters(root.map, ())
         place = self._iteration_space(root.map, active, None)
-        instructions = without_recursion(self._region, (nodes, place))
+        instructions = without_recursion(self._region(nodes, place))
         bounds = [place.bounds[p] for p in active]
         return TiledComputation(
             self._sizes, tuple(bounds), instructions, self._roots(instructions, prod(bounds))
@@ -315,7 +308,9 @@ class _Concrete:
             offsets = major_to_minor(tiles, space)
         else:
             offsets = transposed(tiles, space, self._exchanged)
-        return _IterationSpace(active, tuple(bounds), _granted(offsets), parent is not None)
+        if isinstance(offsets, Refusal):
+            raise RefusedError(offsets)
+        return _IterationSpace(active, tuple(bounds), offsets, parent is not None)
 
     def _offsets(self, node: TiledNode, iteration: _IterationSpace) -> IndexingMap:
         """Return the map from the number of a program to the first index of a node's tile.
@@ -341,25 +336,30 @@ class _Concrete:
     # ---------------------------------------------------------------------------- instructions
 
     def _region(
-        self, arguments: tuple[Sequence[TiledNode], _IterationSpace]
-    ) -> RecursiveCalls[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
+        self, nodes: Sequence[TiledNode], place: _IterationSpace
+    ) -> Generator[Any, Any, tuple[TiledInstruction, ...]]:
         """Return the tiles of one region, without duplicates.
 
-        Yields nested regions, with their iteration spaces, to receive their tiles.
-
         Args:
-            arguments: The nodes of the region, operands before users, and the region's iteration
-                space.
+            nodes: The nodes of the region, operands before users.
+            place: The region's iteration space.
         """
-        nodes, place = arguments
         known: dict[tuple[object, ...], TiledInstruction] = {}
         for node in nodes:
             regions = []
             for region, inner in zip(
                 node.regions, self._inner_iterations(node, place), strict=True
             ):
-                regions.append((yield region, inner))
-            tiled = self._instruction(node, place, regions)
+                regions.append((yield self._region(region, inner)))
+            tiled = TiledInstruction(
+                node,
+                node.tile.sizes_at(self._sizes),
+                node.tile.strides_at(self._sizes),
+                self._offsets(node, place),
+                [self._made[id(n)] for n in node.operands],
+                [self._made[id(n)] for n in node.runtime],
+                regions,
+            )
             self._made[id(node)] = known.setdefault(tiled.key, tiled)
         return tuple(known.values())
 
@@ -374,23 +374,6 @@ class _Concrete:
         if isinstance(node.instruction.op, Concatenate):
             parent = iteration
         return [self._iteration_space(region[-1].map, active, parent) for region in node.regions]
-
-    def _instruction(
-        self,
-        node: TiledNode,
-        iteration: _IterationSpace,
-        regions: Sequence[tuple[TiledInstruction, ...]],
-    ) -> TiledInstruction:
-        made = self._made
-        return TiledInstruction(
-            node,
-            node.tile.sizes_at(self._sizes),
-            node.tile.strides_at(self._sizes),
-            self._offsets(node, iteration),
-            [made[id(n)] for n in node.operands],
-            [made[id(n)] for n in node.runtime],
-            regions,
-        )
 
     # ------------------------------------------------------------------------------------ roots
 
@@ -502,9 +485,6 @@ def transposed(
         space: The iterated dimensions, major to minor. All others are at position 0.
         exchanged: Numbers of the two dimensions.
     """
-    wrong = _check(space, tiles)
-    if wrong is not None:
-        return wrong
     at = {dim: k for k, (dim, _) in enumerate(space)}
     order = [*space]
     if all(dim in at for dim in exchanged):

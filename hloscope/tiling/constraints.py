@@ -15,7 +15,7 @@ d0 in [1, 1] || d1 in [1, 1] || d1 in [8, 8]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import ClassVar, Final, TypeAlias
 
@@ -219,7 +219,8 @@ class TileConstraints(Struct, frozen=True):
         >>> print(TileConstraints.of(Within(Const(1), ONE)))
         always satisfied
         """
-        return cls(tuple(dict.fromkeys([c for c in clauses if not _is_always(c)])))
+        bounding = [c for c in clauses if {} not in _alternatives(c)]
+        return cls(tuple(dict.fromkeys(bounding)))
 
     def __and__(self, other: TileConstraints) -> TileConstraints:
         if not other.clauses:
@@ -265,7 +266,7 @@ class TileConstraints(Struct, frozen=True):
                 chosen.pop()
                 continue
             tried += 1
-            merged = _merged(chosen[-1], some)
+            merged = _simple(some.items(), chosen[-1])
             if merged is None and tried <= _MOST_ALTERNATIVES:
                 continue
             if merged is None or len(left) == len(self.clauses):
@@ -292,40 +293,32 @@ class TileConstraints(Struct, frozen=True):
         return found
 
 
-def _is_always(clause: Clause) -> bool:
-    return {} in map(_simple, clause.alternatives())
-
-
-def _simple(conjunction: Iterable[Within]) -> dict[Expr, Interval] | None:
+def _simple(
+    conjunction: Iterable[tuple[Expr, Interval]], known: Mapping[Expr, Interval] | None = None
+) -> dict[Expr, Interval] | None:
     """Return the interval of each expression in a conjunction; `None` if it is always false.
 
-    Constraints on constants are decided and left out.
+    Args:
+        conjunction: Expressions with their intervals, in any number.
+        known: Further intervals that hold, of distinct expressions.
     """
-    found: dict[Expr, Interval] = {}
-    for atom in conjunction:
-        if isinstance(atom.expr, Const):
-            if atom.expr.value not in atom.interval:
+    found = dict(known or {})
+    for e, interval in conjunction:
+        if isinstance(e, Const):
+            if e.value not in interval:
                 return None
             continue
-        both = found.get(atom.expr, Interval.EVERYTHING) & atom.interval
+        both = found.get(e, Interval.EVERYTHING) & interval
         if both.is_empty:
             return None
-        found[atom.expr] = both
+        found[e] = both
     return found
 
 
 def _alternatives(clause: Clause) -> Iterator[dict[Expr, Interval]]:
-    return (simple for simple in map(_simple, clause.alternatives()) if simple is not None)
-
-
-def _merged(known: dict[Expr, Interval], some: dict[Expr, Interval]) -> dict[Expr, Interval] | None:
-    merged = dict(known)
-    for e, interval in some.items():
-        both = merged.get(e, Interval.EVERYTHING) & interval
-        if both.is_empty:
-            return None
-        merged[e] = both
-    return merged
+    """Yield the intervals of each alternative of a clause that may hold."""
+    every = (_simple([(w.expr, w.interval) for w in some]) for some in clause.alternatives())
+    return (simple for simple in every if simple is not None)
 
 
 class ConstraintExpression(Struct, frozen=True):
@@ -374,7 +367,7 @@ class ConstraintExpression(Struct, frozen=True):
         """Return the equal expression without constraints on constants and duplicates, sorted."""
         found: dict[str, Conjunction] = {}
         for conjunction in self.conjunctions:
-            simple = _simple(conjunction)
+            simple = _simple([(atom.expr, atom.interval) for atom in conjunction])
             if simple is None:
                 continue
             if not simple:

@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError
-from hloscope.indexing import output_sizes, sizes
-from hloscope.ir import Dims, Instruction, TupleType
+from hloscope.indexing import output_sizes
+from hloscope.ir import Instruction
 from hloscope.ops import (
     OPS,
     AddDependency,
@@ -112,9 +112,12 @@ def _carried(
     beyond_xla: bool,
 ) -> Answer:
     entry = entry_of(direction, type(ins.op)) or Entry(reason="there is no rule")
-    answer: Answer = Refusal(RefusalCode.INVALID_ARGUMENT, _no_rule(direction, ins, entry.reason))
+    no_rule = f"no propagation of tiles {direction} of {ins.op.name}: {entry.reason}"
+    answer: Answer = Refusal(RefusalCode.INVALID_ARGUMENT, no_rule)
     try:
-        if len(tile.dims) != len(_shape(direction, ins, number)):
+        to_outputs = direction is TileDirection.TO_OUTPUTS
+        shape = output_sizes(ins.operands[number]) if to_outputs else output_sizes(ins, number)
+        if len(tile.dims) != len(shape):
             return Refusal(RefusalCode.INVALID_ARGUMENT, "the tile has another rank", ins)
         if entry.rule is not None:
             answer = entry.rule(space, ins, ins.op, tile, number)
@@ -128,28 +131,8 @@ def _carried(
         return Refusal(RefusalCode.INVALID_ARGUMENT, UNFIT, ins)
     if isinstance(answer, Refusal):
         return replace(answer, instruction=ins)
-    return _simplified(space, answer)
-
-
-def _shape(direction: TileDirection, ins: Instruction, number: int) -> Dims:
-    """Return the sizes of output or operand `number`, whose tile is propagated."""
-    if direction is TileDirection.TO_OUTPUTS:
-        type_ = ins.operands[number].type
-        return output_sizes(ins.operands[number]) if isinstance(type_, TupleType) else sizes(type_)
-    return output_sizes(ins, number)
-
-
-def _no_rule(direction: TileDirection, ins: Instruction, reason: str) -> str:
-    return f"no propagation of tiles {direction} of {ins.op.name}: {reason}"
-
-
-def _simplified(space: TilingSpace, answer: Propagated) -> Propagated:
-    if space.is_symbolic:
-        return answer
-    return replace(
-        answer,
-        parts=tuple([replace(part, tile=space.simplified(part.tile)) for part in answer.parts]),
-    )
+    parts = [replace(part, tile=space.simplified(part.tile)) for part in answer.parts]
+    return replace(answer, parts=tuple(parts))
 
 
 class TileCoverage(Struct, frozen=True):

@@ -21,8 +21,8 @@ from hloscope.indexing import (
     integers,
 )
 from hloscope.ir import Instruction, TensorType, Type
-from hloscope.tiling.analysis import Parameter, SymbolicTiles, symbolic_tiles
-from hloscope.tiling.chosen import ChosenTiles, chosen_sizes, chosen_tiles, fusion_config
+from hloscope.tiling.analysis import Parameter, SymbolicTiles
+from hloscope.tiling.chosen import ChosenTiles, chosen_sizes, chosen_tiles, tiles_of
 from hloscope.tiling.concrete import ScheduleName, TiledComputation, TiledInstruction, Tiler
 from hloscope.tiling.fused import Fused
 from hloscope.tiling.sweeping import Ranking
@@ -143,9 +143,7 @@ def tile_report(
         ValueError: The sizes are of another number, or not positive.
         UnsupportedError: No output is a tensor whose sizes are known.
     """
-    kind = str(fusion_config(ins).get("kind", ""))
-    fused = Fused.of(ins)
-    symbolic = symbolic_tiles(fused, by_convention, kind=kind)
+    fused, symbolic = Fused.of(ins), tiles_of(ins, by_convention)
     output, type = _output(ins, fused, symbolic, analysis)
     if isinstance(symbolic, SymbolicTiles):
         parameters = symbolic.parameters
@@ -222,7 +220,9 @@ def _operands(report: TileReport, analysis: Analysis) -> list[OperandTiles]:
         type = analysis.tensors(operand.type)[leaf]
         exact, claim = _exact(accesses, report.output_sizes, shape)
         maps = tuple([a.map for a in accesses if a.map is not None])
-        xla = _xla_tile(report, operand)
+        every = report.tiled.every() if isinstance(report.tiled, TiledComputation) else ()
+        tiled = [t for t in every if t.instruction is operand]
+        xla = tiled[0] if len(tiled) == 1 else None
         found.append(OperandTiles(place, leaf, operand, type, maps, exact, claim, xla))
     return sorted(found, key=lambda o: (o.number, o.leaf))
 
@@ -239,13 +239,6 @@ def _exact(
             return ExactTiles(sizes, TileVerdict.UNDECIDED, reason), ""
     maps = [a.map for a in accesses if a.map is not None]
     return exact_tiles(maps, sizes, shape=shape), "; ".join(dict.fromkeys(claims))
-
-
-def _xla_tile(report: TileReport, operand: Instruction) -> TiledInstruction | None:
-    if not isinstance(report.tiled, TiledComputation):
-        return None
-    found = [t for t in report.tiled.every() if t.instruction is operand]
-    return found[0] if len(found) == 1 else None
 
 
 def raise_unsupported(ins: Instruction) -> NoReturn:

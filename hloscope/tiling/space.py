@@ -307,21 +307,17 @@ class _Builder:
             if k and roots is Roots.SHARED:
                 self.keys |= {(source, d): self.keys[sources[0], d] for d in range(len(shape))}
             else:
-                self.add_output(source, shape)
+                walked = source.op.scan_dimension if isinstance(source.op, Scan) else None
+                for d, size in enumerate(shape):
+                    self.add_dimension(source, d, size, is_parallel=d != walked)
         return None
-
-    def add_output(self, source: Instruction, shape: Dims) -> None:
-        walked = source.op.scan_dimension if isinstance(source.op, Scan) else None
-        for d, size in enumerate(shape):
-            self.add_dimension(source, d, size, is_parallel=d != walked)
 
     def add_dimension(
         self, ins: Instruction, position: int, size: int, *, is_parallel: bool
-    ) -> int:
+    ) -> None:
         kind = DimensionKind.PARALLEL if is_parallel else DimensionKind.SEQUENTIAL
         self.keys[ins, position] = len(self.dimensions)
         self.dimensions.append(Dimension(size, kind, ins, position))
-        return len(self.dimensions) - 1
 
     def add(self, ins: Instruction, added: Added) -> None:
         first = len(self.dimensions)

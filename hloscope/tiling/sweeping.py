@@ -13,6 +13,7 @@ of XLA's tiling cost model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from math import prod
 from typing import Final, NamedTuple
 
@@ -109,24 +110,21 @@ class Sweep(Struct, frozen=True, eq=False):
     def _excesses(self, row: int, limits: Limits) -> Iterator[str]:
         if not self.is_valid[row]:
             yield "XLA's constraints are not fulfilled"
-        for what, needed, there in (
-            ("B of shared memory", self.shared[row], limits.shared),
-            ("registers", self.registers[row], limits.registers),
-            ("elements in a tile", self.elements[row], MAX_ELEMENTS),
-            ("as tile size of a product", self.dot_side[row], MAX_DOT_SIDE),
-        ):
-            if needed > there:
-                yield f"{int(needed):,} {what} needed, {there:,} there"
+        for what, needed, there in self._needs(limits):
+            if needed[row] > there:
+                yield f"{int(needed[row]):,} {what} needed, {there:,} there"
+
+    def _needs(self, limits: Limits) -> Iterator[tuple[str, Floats | Ints, int]]:
+        """Yield what tilings need, how much of it: [tilings], and how much there is."""
+        yield "B of shared memory", self.shared, limits.shared
+        yield "registers", self.registers, limits.registers
+        yield "elements in a tile", self.elements, MAX_ELEMENTS
+        yield "as tile size of a product", self.dot_side, MAX_DOT_SIDE
 
     def fits(self, limits: Limits) -> Bools:
         """Return which tilings are valid and within the limits of a device: [tilings]."""
-        found: Bools = (
-            self.is_valid
-            & (self.shared <= limits.shared)
-            & (self.registers <= limits.registers)
-            & (self.elements <= MAX_ELEMENTS)
-            & (self.dot_side <= MAX_DOT_SIDE)
-        )
+        within = [needed <= there for _, needed, there in self._needs(limits)]
+        found: Bools = np.logical_and.reduce([self.is_valid, *within])
         return found
 
 
@@ -277,7 +275,8 @@ def search(
                 found.is_valid[row] = fits[row] = False
             else:
                 good.append(int(row))
-    before = [int(row) for row in order[: _position(order, good)] if found.is_valid[row]]
+    better = takewhile(lambda row: row != good[0], order) if good else order
+    before = [int(row) for row in better if found.is_valid[row]]
     refused = before[::-1][:top]
     return Ranking(
         limits,
@@ -363,14 +362,6 @@ def transaction_of(limits: Limits) -> int:
     return TRANSACTION if device is None else device.transaction
 
 
-def _position(order: Ints, good: Sequence[int]) -> int:
-    """Return how many tilings in `order` come before `good[0]`.
-
-    `good` has the tilings that fit the device, the best first.
-    """
-    return int(np.flatnonzero(order == good[0])[0]) if good else len(order)
-
-
 class _Sweeping:
     """Computes one sweep; tile sizes are computed once for equal symbolic sizes."""
 
@@ -394,7 +385,10 @@ class _Sweeping:
             figures = counted(array.node, array.region, self._table, self._transaction)
             moved = moved + figures.moved * once
         for node, _ in regions_of(symbolic.nodes):
-            is_valid &= self._can_place(node)
+            # XLA places no tile that begins before the bounds, or whose strides are negative.
+            for p, v in enumerate(node.map.dims):
+                is_valid &= v.interval.lo % self._table[:, p] == 0
+            is_valid &= (node.tile.strides_array(self._table) >= 0).all(axis=1)
             padded = self.padded(node)
             elements = np.maximum(elements, padded)
             if node.instruction not in symbolic.fused.inside:
@@ -420,18 +414,6 @@ class _Sweeping:
             dot_side,
         )
 
-    def _can_place(self, node: TiledNode) -> Bools:
-        """Return for which tilings XLA can place the node's tile: [tilings].
-
-        Tiles of a concatenate must begin where operands do, and no stride may be negative.
-        `Tiler.tiled` refuses such tilings one by one.
-        """
-        found = np.ones(len(self._table), dtype=bool)
-        for p, v in enumerate(node.map.dims):
-            if v.interval.lo:
-                found &= v.interval.lo % self._table[:, p] == 0
-        return found & (node.tile.strides_array(self._table) >= 0).all(axis=1)
-
     def sizes(self, node: TiledNode) -> Ints:
         """Return the sizes of a node's tile for each tiling: [tilings, dimensions]."""
         # Element-wise chains share their symbolic sizes, so most nodes find theirs here.
@@ -452,13 +434,8 @@ class _Sweeping:
     def _staged(self, node: TiledNode) -> Floats:
         """Return the bytes that an instruction stages in shared memory: [tilings]."""
         op, staged = node.instruction.op, np.zeros(len(self._table))
-        if isinstance(op, Transpose):
-            operands = node.operands[:1]
-        elif isinstance(op, DOTS):
-            operands = node.operands[:2]
-        else:
-            return staged
-        for operand in operands:
+        count = 1 if isinstance(op, Transpose) else 2 if isinstance(op, DOTS) else 0
+        for operand in node.operands[:count]:
             staged = staged + self.padded(operand) * _bytes(operand.instruction)
         return staged * self._stages
 

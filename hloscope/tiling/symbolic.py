@@ -18,7 +18,7 @@ Source: XLA `SymbolicTile`, `SizeAndStrideExpression`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -106,19 +106,15 @@ class SymbolicTile(Struct, frozen=True):
 
         `sizes` has the tile sizes of one tiling in each row: [tilings, parameters].
         """
-        if not self.sizes:
-            return np.zeros((len(sizes), 0), dtype=np.int64)
-        return np.stack([values(e, sizes) for e in self.sizes], axis=1)
+        return _columns(self.sizes, sizes)
 
     def strides_array(self, sizes: Ints) -> Ints:
         """Return the strides of the operand's tile for many tilings: [tilings, dimensions].
 
         `sizes` has the tile sizes of one tiling in each row: [tilings, parameters].
         """
-        if not self.strides:
-            return np.zeros((len(sizes), 0), dtype=np.int64)
-        clamped = np.minimum(sizes, np.array(self.bounds, dtype=np.int64).reshape(1, -1))
-        return np.stack([values(e, clamped) for e in self.strides], axis=1)
+        bounds = np.array(self.bounds, dtype=np.int64).reshape(1, -1)
+        return _columns(self.strides, np.minimum(sizes, bounds))
 
     def text(self, indent: str = "") -> str:
         """Return the tile as XLA prints it, each line after `indent`."""
@@ -161,6 +157,13 @@ def _at(e: Expr, sizes: Sequence[int]) -> int:
     if found is None:
         raise ValueError(f"no value of {e} for tile sizes {tuple(sizes)}")
     return found
+
+
+def _columns(exprs: Sequence[Expr], sizes: Ints) -> Ints:
+    """Return the values of expressions for many tilings: [tilings, expressions]."""
+    if not exprs:
+        return np.zeros((len(sizes), 0), dtype=np.int64)
+    return np.stack([values(e, sizes) for e in exprs], axis=1)
 
 
 # ------------------------------------------------------------------------------- derivation
@@ -248,35 +251,32 @@ def _part(e: Expr, m: IndexingMap) -> _Found:
     if isinstance(e, Sum) and (len(e.terms) > 1 or e.const):
         return _of_sum(e, m)
     term, factor = e.terms[0] if isinstance(e, Sum) else (e, 1)
-    kind: type = type(term)
-    form = _FORMS.get(kind)
-    if form is None:
-        return _no(f"no tile of {_NAMES.get(kind, 'this expression')}", e)
-    part = form(term, m)
+    match term:
+        case Const():
+            part: _Found = _Part(ONE, ZERO)
+        case Dim():
+            part = _Part(term, ONE)
+        case Range(index):
+            interval = m.ranges[index].interval
+            part = _Part(Const(interval.hi + 1), ONE)
+            if interval.lo != 0:
+                reason = f"a range variable that does not begin at 0 but runs over {interval}"
+                part = _no(reason, term)
+        case FloorDiv():
+            part = _of_floordiv(term)
+        case Mod():
+            part = _of_mod(term)
+        case Runtime():
+            return _no("no tile of a value read at run time that is multiplied or divided", e)
+        case _:
+            return _no("no tile of this expression", e)
     if factor == 1 or isinstance(part, Refusal):
         return part
     # XLA copies size and stride of the multiplied term and drops its constraints.
     return _Part(part.size, part.stride * factor, (), part.clauses + part.dropped)
 
 
-def _of_const(e: Expr, _: IndexingMap) -> _Found:
-    return _Part(ONE, ZERO)
-
-
-def _of_dim(e: Expr, _: IndexingMap) -> _Found:
-    return _Part(e, ONE)
-
-
-def _of_range(e: Expr, m: IndexingMap) -> _Found:
-    assert isinstance(e, Range)
-    interval = m.ranges[e.index].interval
-    if interval.lo != 0:
-        return _no(f"a range variable that does not begin at 0 but runs over {interval}", e)
-    return _Part(Const(interval.hi + 1), ONE)
-
-
-def _of_floordiv(e: Expr, _: IndexingMap) -> _Found:
-    assert isinstance(e, FloorDiv)
+def _of_floordiv(e: FloorDiv) -> _Found:
     if not isinstance(e.den, Const) or e.den.value <= 0:
         return _no("a quotient whose divisor is not a positive constant", e)
     if not isinstance(e.num, Dim):
@@ -284,28 +284,15 @@ def _of_floordiv(e: Expr, _: IndexingMap) -> _Found:
     return _Part((e.num + (e.den.value - 1)) // e.den, ONE)
 
 
-def _of_mod(e: Expr, m: IndexingMap) -> _Found:
-    assert isinstance(e, Mod)
+def _of_mod(e: Mod) -> _Found:
     if not isinstance(e.den, Const) or e.den.value <= 0:
         return _no("a remainder whose divisor is not a positive constant", e)
-    size: Expr = e.num
-    if isinstance(e.num, FloorDiv):
-        inner = _of_floordiv(e.num, m)
-        size = inner.size if isinstance(inner, _Part) else e.num
+    inner = _of_floordiv(e.num) if isinstance(e.num, FloorDiv) else None
+    size = inner.size if isinstance(inner, _Part) else e.num
     if not isinstance(e.num, Dim) and size is e.num:
         return _no("a remainder of something else than one dimension or a quotient of it", e)
     block = e.den.value
     return _Part(size - ((size - 1) // block) * block, ONE, (Divides(size, block),))
-
-
-_FORMS: Final[dict[type, Callable[[Expr, IndexingMap], _Found]]] = {
-    Const: _of_const,
-    Dim: _of_dim,
-    Range: _of_range,
-    FloorDiv: _of_floordiv,
-    Mod: _of_mod,
-}
-_NAMES: Final[dict[type, str]] = {Runtime: "a value read at run time that is multiplied or divided"}
 
 
 def _of_sum(e: Sum, m: IndexingMap) -> _Found:

@@ -87,8 +87,16 @@ class AliasRow(NamedTuple):
     about: str
 
 
-def _operand(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
-    yield from (AliasedPart(_WHOLE, operand) for operand in ins.operands[:1])
+def _of_operand(
+    output: ShapeIndex = _WHOLE, inside: ShapeIndex = _WHOLE, *, arrays_only: bool = False
+) -> AliasRule:
+    """Return the rule that part `output` of a result is part `inside` of the first operand."""
+
+    def parts(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
+        for operand in ins.operands[:1]:
+            yield AliasedPart(output, operand, inside, arrays_only)
+
+    return parts
 
 
 def _element(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
@@ -116,20 +124,14 @@ def _async_start(ins: Instruction, runs: Runs) -> Iterator[AliasedPart]:
         case AllReduce():
             return
         case AllGather() | CollectivePermute():
+            runs = ()
             if len(ins.operands) == 1:
                 yield AliasedPart((0,), ins.operands[0], arrays_only=True)
                 return
-            for k, operand in enumerate(ins.operands):
-                yield AliasedPart((0, k), operand, arrays_only=True)
-        case _:
-            for k, operand in enumerate(ins.operands):
-                yield AliasedPart((0, k), operand, arrays_only=True)
-            for callee in runs[:1]:
-                yield AliasedPart((1,), callee.root, arrays_only=True)
-
-
-def _async_update(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
-    yield AliasedPart(_WHOLE, ins.operands[0], arrays_only=True)
+    for k, operand in enumerate(ins.operands):
+        yield AliasedPart((0, k), operand, arrays_only=True)
+    for callee in runs[:1]:
+        yield AliasedPart((1,), callee.root, arrays_only=True)
 
 
 def _async_done(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
@@ -141,26 +143,10 @@ def _async_done(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
         yield AliasedPart(_WHOLE, ins.operands[0], (1,), arrays_only=True)
 
 
-def _copy_start(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
-    yield AliasedPart((1,), ins.operands[0])
-
-
-def _first_element(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
-    yield AliasedPart(_WHOLE, ins.operands[0], (0,))
-
-
-def _sent(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
-    yield AliasedPart((0,), ins.operands[0], arrays_only=True)
-
-
-def _received(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
-    yield AliasedPart((0,), ins.operands[0], (0,), arrays_only=True)
-
-
 ALIAS_RULES: Final = (
     AliasRow(
         (Bitcast, OptimizationBarrier, AddDependency, Domain),
-        _operand,
+        _of_operand(),
         "every part shows the operand's",
     ),
     AliasRow((GetTupleElement,), _element, "shows element `index` of the operand"),
@@ -177,16 +163,22 @@ ALIAS_RULES: Final = (
         "{0} shows the operands and {1} the wrapped computation's root; tables and contexts are "
         "written; all-gather-start and collective-permute-start write {1}, all-reduce-start all",
     ),
-    AliasRow((AsyncUpdate,), _async_update, "arrays show the operand's; tables are written"),
+    AliasRow(
+        (AsyncUpdate,),
+        _of_operand(arrays_only=True),
+        "arrays show the operand's; tables are written",
+    ),
     AliasRow(
         (AsyncDone,),
         _async_done,
         "arrays show those of {1} of the start, all-reduce-done the whole; tables are written",
     ),
-    AliasRow((CopyStart,), _copy_start, "{1} shows the operand; the copy {0} is written"),
-    AliasRow((CopyDone,), _first_element, "shows {0} of the operand"),
-    AliasRow((Send,), _sent, "{0} shows the operand"),
-    AliasRow((RecvDone,), _received, "{0} shows {0} of the operand"),
+    AliasRow((CopyStart,), _of_operand((1,)), "{1} shows the operand; the copy {0} is written"),
+    AliasRow((CopyDone,), _of_operand(inside=(0,)), "shows {0} of the operand"),
+    AliasRow((Send,), _of_operand((0,), arrays_only=True), "{0} shows the operand"),
+    AliasRow(
+        (RecvDone,), _of_operand((0,), (0,), arrays_only=True), "{0} shows {0} of the operand"
+    ),
 )
 """Rules about ops whose results are aliases of other instructions' results.
 
@@ -225,9 +217,13 @@ class Dataflow:
         for ins in positions.schedule.instructions:
             match ins.op:
                 case While():
-                    self._loop(ins)
+                    # The parameters of condition and body, and the loop, show what arrives.
+                    inputs = loop_inputs(ins, runs[ins])
+                    parameters = [p for callee in runs[ins] for p in callee.parameters[:1]]
+                    for shown in (*parameters, ins):
+                        self._join(shown, inputs)
                 case Case():
-                    self._branches(ins)
+                    self._join(ins, [callee.root for callee in runs[ins]])
                 case _:
                     rule = _RULES.find(ins.op)
                     for part in rule(ins, runs.get(ins, ())) if rule is not None else ():
@@ -242,16 +238,6 @@ class Dataflow:
         for own, other in positions.pairs(ins, part.output, part.source, part.inside):
             if not (part.arrays_only and isinstance(positions.type(own), TupleType)):
                 self.value[own] = other
-
-    def _loop(self, ins: Instruction) -> None:
-        """Make a `while` and its callees' parameters phis of initial value and body root."""
-        for callee in self.positions.schedule.runs[ins]:
-            for parameter in callee.parameters[:1]:
-                self._join(parameter, _loop_inputs(ins, self.positions))
-        self._join(ins, _loop_inputs(ins, self.positions))
-
-    def _branches(self, ins: Instruction) -> None:
-        self._join(ins, [callee.root for callee in self.positions.schedule.runs[ins]])
 
     def _join(self, ins: Instruction, sources: list[Instruction]) -> None:
         """Make each position of `ins` a phi of the corresponding positions of `sources`."""
@@ -366,9 +352,11 @@ class Dataflow:
                 todo += users[phi]
 
 
-def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
-    """Return the values that become a `while`'s parameter: its operand and its body's root."""
-    runs = positions.schedule.runs[ins]
+def loop_inputs(ins: Instruction, runs: Runs) -> list[Instruction]:
+    """Return the values that become a `while`'s parameter: its operand and its body's root.
+
+    `runs` are the condition and the body.
+    """
     return [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]
 
 
@@ -473,10 +461,7 @@ def _async_ends(positions: Positions) -> dict[Computation, int]:
     ends: dict[Instruction, int] = {}
     for moment, ins in enumerate(schedule.instructions):
         if isinstance(ins.op, AsyncDone):
-            start = ins
-            while isinstance(start.op, AsyncDone | AsyncUpdate) and start.operands:
-                start = start.operands[0]
-            ends[start] = moment
+            ends[_start_of(ins)] = moment
     found: dict[Computation, int] = {}
     # `callers` lists callers before callees, so the outer computation is known by now.
     for callee, (caller, _) in schedule.callers.items():

@@ -7,7 +7,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.cost.buffers.dataflow import Dataflow, Range, align, intervals, value_ranges
+from hloscope.cost.buffers.dataflow import (
+    Dataflow,
+    Range,
+    align,
+    intervals,
+    loop_inputs,
+    value_ranges,
+)
 from hloscope.cost.buffers.reuse import in_place
 from hloscope.cost.buffers.schedule import Positions, Schedule
 from hloscope.hlo_parser import INPUT_OUTPUT_ALIAS, ShapeIndex, aliasing_in, index_text
@@ -255,9 +262,8 @@ def _loops(_: Module, flow: Dataflow) -> Pairs:
     for ins, runs in positions.schedule.runs.items():
         if not isinstance(ins.op, While):
             continue
-        others = [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]
-        others += [parameter for callee in runs for parameter in callee.parameters[:1]]
-        for other in others:
+        parameters = [parameter for callee in runs for parameter in callee.parameters[:1]]
+        for other in (*loop_inputs(ins, runs), *parameters):
             yield from positions.pairs(ins, (), other, ())
 
 

@@ -235,9 +235,13 @@ class ProgramMemory:
             )
         if any(buffer.bytes > _SIGNED_64 for buffer in buffers):
             found.append("a buffer has more than 2^63 bytes: XLA's sizes are signed 64-bit numbers")
-        for space in self.spaces:
-            if space:
-                found.append(self._space_note(space))
+        for space in filter(None, self.spaces):
+            name = SPACE_NAMES.get((self.target.kind, space))
+            if name is None:
+                apart = "is counted apart; what it is on this backend is not known"
+            else:
+                apart = f"({name}) is counted apart"
+            found.append(f"memory space {space} {apart}")
         mixed = [b for b in buffers if len({space_of(v.type) for v in b.values}) > 1]
         if mixed:
             found.append(
@@ -250,12 +254,6 @@ class ProgramMemory:
                 "common rules is not known: the least may be too high by those"
             )
         return found
-
-    def _space_note(self, space: int) -> str:
-        name = SPACE_NAMES.get((self.target.kind, space))
-        if name is None:
-            return f"memory space {space} is counted apart; what it is on this backend is not known"
-        return f"memory space {space} ({name}) is counted apart"
 
 
 _WITHOUT_OWN_ARRAYS: Final = (

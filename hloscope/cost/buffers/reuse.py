@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from hloscope.cost.buffers.schedule import tree_of
 from hloscope.hlo_parser import OPERAND_ALIASING, ShapeIndex, aliasing_in
 from hloscope.ir import ByOp, Instruction, Op, TensorType, TupleType, Type, storage_bits
 from hloscope.ops import (
@@ -92,10 +93,6 @@ class MayShareRow(NamedTuple):
     same_type: bool = True
 
 
-def _always(_: ReuseCandidate) -> bool:
-    return True
-
-
 def _only_user_operand(candidate: ReuseCandidate, number: int) -> bool:
     """Does the instruction use the operand of `candidate` only once, as its operand `number`?"""
     value = candidate.user.operands[candidate.operand]
@@ -110,16 +107,15 @@ def _updated(candidate: ReuseCandidate) -> bool:
     )
 
 
-def _right_hand_side(candidate: ReuseCandidate) -> bool:
-    return _only_user_operand(candidate, 1)
-
-
 def _sorted(candidate: ReuseCandidate) -> bool:
     if len(candidate.user.operands) == 1:
         return True
-    return candidate.output == (candidate.operand,) and _only_user_operand(
-        candidate, candidate.operand
-    )
+    return _is_same_place(candidate) and _only_user_operand(candidate, candidate.operand)
+
+
+def _is_same_place(candidate: ReuseCandidate) -> bool:
+    """Is the result the one of its operand: result k of operand k, or the only one?"""
+    return len(candidate.user.operands) == 1 or candidate.output == (candidate.operand,)
 
 
 def _is_elementwise(ins: Instruction, operand: Instruction) -> bool:
@@ -127,10 +123,6 @@ def _is_elementwise(ins: Instruction, operand: Instruction) -> bool:
     if isinstance(ins.op, DynamicUpdateSlice):
         return ins.operands[0] is operand
     return isinstance(ins.op, Elementwise | BitcastConvert | Map)
-
-
-def _elementwise(candidate: ReuseCandidate) -> bool:
-    return not isinstance(candidate.user.op, _COPY)
 
 
 def _fused(candidate: ReuseCandidate) -> bool:
@@ -141,14 +133,13 @@ def _fused(candidate: ReuseCandidate) -> bool:
     """
     op = candidate.user.op
     assert isinstance(op, Fusion)
-    if op.kind in ("kLoop", "kInput"):
-        return all(
-            isinstance(user.op, Tuple) or _is_elementwise(user, value)
-            for value, user in _paths(candidate)
-        )
     if op.kind == "kOutput" and _adds_to_product(candidate):
         return True
-    return all(_is_elementwise(user, value) for value, user in _paths(candidate))
+    passed = (Tuple,) if op.kind in ("kLoop", "kInput") else ()
+    return all(
+        isinstance(user.op, passed) or _is_elementwise(user, value)
+        for value, user in _paths(candidate)
+    )
 
 
 def _paths(
@@ -198,10 +189,12 @@ _PRODUCTS: Final = (Dot, DotGeneral, Convolution)
 
 
 MAY_SHARE: Final = (
-    MayShareRow((While, Case), _always, "the result of a loop or of branches: any operand"),
+    MayShareRow((While, Case), lambda _: True, "the result of a loop or of branches: any operand"),
     MayShareRow((Sort,), _sorted, "result k of a sort: operand k, if it is given once"),
     MayShareRow((DynamicUpdateSlice, Scatter), _updated, "the array that is updated"),
-    MayShareRow((TriangularSolve,), _right_hand_side, "operand 1, if it is given once"),
+    MayShareRow(
+        (TriangularSolve,), lambda c: _only_user_operand(c, 1), "operand 1, if it is given once"
+    ),
     MayShareRow(
         (Fusion,),
         _fused,
@@ -209,7 +202,9 @@ MAY_SHARE: Final = (
         "others: only element-wise ops; output fusions: what is added to a product",
     ),
     MayShareRow(
-        (Elementwise, BitcastConvert, Map), _elementwise, "any operand of an element-wise op"
+        (Elementwise, BitcastConvert, Map),
+        lambda c: not isinstance(c.user.op, _COPY),
+        "any operand of an element-wise op",
     ),
 )
 """Rules that let a result take the memory of an operand, for every backend.
@@ -219,12 +214,6 @@ Copies never do: XLA removes those that are not needed before it assigns memory.
 
 
 # ------------------------------------------------------------------------------------- backends
-
-
-def _reduced(candidate: ReuseCandidate) -> bool:
-    if len(candidate.user.operands) == 1:
-        return True
-    return candidate.output == (candidate.operand,)
 
 
 def _bias(candidate: ReuseCandidate) -> bool:
@@ -283,7 +272,7 @@ def _is_sort(ins: Instruction) -> bool:
 BACKEND_ROWS: Final[Mapping[str, tuple[MayShareRow, ...]]] = {
     "gpu": (
         MayShareRow(
-            (AllReduce, CollectiveBroadcast), _reduced, "result k of NCCL's call: operand k"
+            (AllReduce, CollectiveBroadcast), _is_same_place, "result k of NCCL's call: operand k"
         ),
         MayShareRow(
             (CustomCall,),
@@ -327,14 +316,12 @@ def may_share(candidate: ReuseCandidate, backend: str) -> bool:
     if isinstance(operand.op, Constant):
         return False
     is_same = is_same_storage(candidate.operand_type, candidate.result_type)
-    for row in (*MAY_SHARE, *BACKEND_ROWS.get(backend, ())):
-        if (
-            isinstance(user.op, row.ops)
-            and (is_same or not row.same_type)
-            and row.is_allowed(candidate)
-        ):
-            return True
-    return False
+    return any(
+        isinstance(user.op, row.ops)
+        and (is_same or not row.same_type)
+        and row.is_allowed(candidate)
+        for row in (*MAY_SHARE, *BACKEND_ROWS.get(backend, ()))
+    )
 
 
 def is_same_storage(a: Type, b: Type) -> bool:
@@ -421,11 +408,7 @@ def _each(count: int) -> Iterator[InPlace]:
     yield from (InPlace(k, (), (k,)) for k in range(count))
 
 
-def _scattered(ins: Instruction) -> Iterator[InPlace]:
-    yield from _each(len(ins.operands) // 2)
-
-
-def _permuted_into(ins: Instruction, output: ShapeIndex) -> Iterator[InPlace]:
+def _permuted(ins: Instruction, output: ShapeIndex = ()) -> Iterator[InPlace]:
     """Yield the operand parts that a collective-permute with 4 operands overwrites.
 
     Such an op writes into operand 1. Each part is paired with the part of the result that takes its
@@ -443,10 +426,6 @@ def _permuted_into(ins: Instruction, output: ShapeIndex) -> Iterator[InPlace]:
         yield from (InPlace(1, (k,), (*output, k)) for k in range(len(into.elements)))
 
 
-def _permuted(ins: Instruction) -> Iterator[InPlace]:
-    yield from _permuted_into(ins, ())
-
-
 def _started(ins: Instruction) -> Iterator[InPlace]:
     assert isinstance(ins.op, AsyncStart)
     match ins.op.wrapped:
@@ -455,7 +434,7 @@ def _started(ins: Instruction) -> Iterator[InPlace]:
             if "nvshmem" not in (ins.extra("backend_config") or "").lower():
                 yield from _each(len(ins.operands))
         case CollectivePermute():
-            yield from _permuted_into(ins, (1,))
+            yield from _permuted(ins, (1,))
         case _:
             yield from _declared(ins)
 
@@ -491,12 +470,9 @@ def _fused_in_place(ins: Instruction) -> Iterator[InPlace]:
 
 def _leaves(ins: Instruction) -> Iterator[ShapeIndex]:
     """Yield the shape index of each array in a result."""
-    stack: list[tuple[ShapeIndex, Type]] = [((), ins.type)]
-    while stack:
-        index, type = stack.pop()
-        if isinstance(type, TupleType):
-            stack += [((*index, k), element) for k, element in enumerate(type.elements)]
-        else:
+    tree = tree_of(ins.type)
+    for index, type in zip(tree.indices, tree.types, strict=True):
+        if not isinstance(type, TupleType):
             yield index
 
 
@@ -519,7 +495,9 @@ def _followed(ins: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIn
 
 IN_PLACE: Final = (
     InPlaceRow((DynamicUpdateSlice,), _operand(0), "the result is operand 0, updated"),
-    InPlaceRow((Scatter,), _scattered, "result k is operand k, updated"),
+    InPlaceRow(
+        (Scatter,), lambda ins: _each(len(ins.operands) // 2), "result k is operand k, updated"
+    ),
     InPlaceRow((SetDimensionSize,), _operand(0), "the result is operand 0 of another size"),
     InPlaceRow((RaggedAllToAll,), _operand(1), "the result is operand 1, updated"),
     InPlaceRow((CollectivePermute,), _permuted, "with 4 operands the result is operand 1, updated"),

@@ -202,24 +202,15 @@ class Donations:
         # element before it writes it.
         first = result.values[0]
         writer = first.instruction
-        number = self._operand_number(writer, parameter)
-        if number is None:
+        positions, value = self._buffers.positions, self._buffers.flow.value
+        given_at = positions.at(parameter.instruction, parameter.index)
+        read = [k for k, o in enumerate(writer.operands) if value[positions.first[o]] == given_at]
+        if len(read) != 1:
             return False
         candidate = ReuseCandidate(
-            writer, number, (), first.index, parameter.type, first.type, fused_users(writer)
+            writer, read[0], (), first.index, parameter.type, first.type, fused_users(writer)
         )
         return may_share(candidate, self._memory.target.kind)
-
-    def _operand_number(self, writer: Instruction, parameter: Value) -> int | None:
-        """Return the number of the writer's operand that is the parameter.
-
-        `None` if no operand or several are.
-        """
-        positions = self._buffers.positions
-        given = positions.at(parameter.instruction, parameter.index)
-        value = self._buffers.flow.value
-        found = [k for k, o in enumerate(writer.operands) if value[positions.first[o]] == given]
-        return found[0] if len(found) == 1 else None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -325,7 +316,6 @@ class Recomputation(Struct, frozen=True):
         next: The first use after the moment.
         end: The moment from which the value is needed again.  A value that a loop reads piece by
             piece can be recomputed piece by piece, so it is never needed as a whole again.
-        lower_without: Most bytes live at one moment if the value is recomputed before its next use.
         is_cheap: Is it computed by element-wise ops from operands that are live at the next use?
     """
 
@@ -334,7 +324,6 @@ class Recomputation(Struct, frozen=True):
     last: Use
     next: Use
     end: int
-    lower_without: int
     is_cheap: bool
 
     @property
@@ -354,23 +343,18 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
         uses: The uses of its buffers.
         moment: A moment, usually the peak.
     """
-    least = memory.device.least
-    before = [*accumulate(least, max)]
-    after = [*accumulate(reversed(least), max)][::-1]
     found = []
-    for buffer, value in [(row.buffer, row.value) for row in memory.live(moment)]:
+    for row in memory.live(moment):
+        buffer, value = row.buffer, row.value
         if buffer.kind != "temporary" or not buffer.bytes:
             continue
         last, following = uses.around(buffer, moment)
         if last is None or following is None or last.moment >= moment:
             continue
-        # Outside of the stretch nothing changes: `before` and `after` are the running maxima there.
-        # Inside, at most `lower` minus the buffer is live.
-        inside = memory.lower - buffer.bytes
-        end = following.moment if not _is_carried(buffer) else buffer.last + 1
-        without = max(before[last.moment], (after[end] if end < len(after) else 0), inside)
+        is_state = any(isinstance(value.instruction.op, While) for value in buffer.values)
+        end = buffer.last + 1 if is_state else following.moment
         cheap = _is_cheap(memory, value.instruction, following)
-        found.append(Recomputation(buffer, value, last, following, end, without, cheap))
+        found.append(Recomputation(buffer, value, last, following, end, cheap))
     return sorted(found, key=lambda one: (-one.worth, one.value.start))
 
 
@@ -389,11 +373,6 @@ def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
         changes[row.last.moment + 1] -= row.buffer.bytes
         changes[row.end] += row.buffer.bytes
     return max([a + b for a, b in zip(memory.device.least, accumulate(changes), strict=False)])
-
-
-def _is_carried(buffer: Buffer) -> bool:
-    """Is the buffer part of a loop's state?"""
-    return any(isinstance(value.instruction.op, While) for value in buffer.values)
 
 
 def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
@@ -625,19 +604,10 @@ def transient_kind(value: Value) -> str:
         is_gathered = isinstance(ins.op.wrapped, AllGather) and value.index[:1] == (1,)
         return "gathered" if is_gathered else ""
     if isinstance(ins.op, CustomCall):
-        return "scratch" if value.index and value.index != (0,) and _is_bytes(value) else ""
-    root = _root(ins)
-    return next((name for op, name in _MOVES if isinstance(root.op, op)), "")
-
-
-def _is_bytes(value: Value) -> bool:
-    return isinstance(value.type, TensorType) and value.type.element.name in ("u8", "s8")
-
-
-def _root(ins: Instruction) -> Instruction:
-    """Return the instruction that computes a value; for a fusion its root, before bitcasts."""
+        is_bytes = isinstance(value.type, TensorType) and value.type.element.name in ("u8", "s8")
+        return "scratch" if value.index and value.index != (0,) and is_bytes else ""
     if isinstance(ins.op, Fusion) and ins.calls:
         ins = ins.calls[0].root
         while isinstance(ins.op, Bitcast):
             ins = ins.operands[0]
-    return ins
+    return next((name for op, name in _MOVES if isinstance(ins.op, op)), "")

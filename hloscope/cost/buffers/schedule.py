@@ -191,7 +191,7 @@ class ShapeTree(NamedTuple):
     numbers: dict[ShapeIndex, int]
 
 
-def _tree_of(type: Type) -> ShapeTree:
+def tree_of(type: Type) -> ShapeTree:
     indices: list[ShapeIndex] = []
     types: list[Type] = []
     stack: list[tuple[ShapeIndex, Type]] = [((), type)]
@@ -235,7 +235,7 @@ class Positions:
         """
         self.schedule: Final = schedule
         # Each position looks up its type's tree; programs repeat few types.
-        self.tree: Final = once_for_each(_tree_of)
+        self.tree: Final = once_for_each(tree_of)
         self.first: Final[dict[Instruction, int]] = {}
         self.moment: Final[list[int]] = []
         for moment, ins in enumerate(schedule.instructions):

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.cost.buffers.model import Buffer, BufferKind, Buffers
+from hloscope.cost.buffers.model import KINDS, Buffer, BufferKind, Buffers
 from hloscope.cost.buffers.reuse import (
     ReuseCandidate,
     fused_users,
@@ -113,7 +113,7 @@ def _timeline(buffers: Buffers, touches: ReuseCandidates, space: int) -> Timelin
             only = placed_results(edges, lambda b: b in heap and len(b.values) == 1)
             temporary[moment] -= sum(map(shared_bytes, only))
             replaced[moment] = frozenset(result for result, _ in only)
-    sums: dict[BufferKind, int] = dict.fromkeys(("parameter", "output", "temporary", "constant"), 0)
+    sums = dict.fromkeys(KINDS, 0)
     for buffer in here:
         sums[buffer.kind] += buffer.bytes
     lower, most = max(least), max(temporary)  # there is a moment: the end of the program

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     )
     from hloscope.cost.profiles.reading import (
         chosen_program as chosen_program,
-        kernel_name as kernel_name,
         program_text as program_text,
         programs_in as programs_in,
         read_profile as read_profile,

@@ -187,6 +187,12 @@ def unsigned(value: Any) -> int | None:
     return value & _WORD if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def sizes_of(values: Iterable[Any]) -> Size | None:
+    """Return three recorded sizes, in x, y and z; `None` if one is not a whole number."""
+    x, y, z = map(unsigned, values)
+    return None if x is None or y is None or z is None else (x, y, z)
+
+
 # --------------------------------------------------------------------------------------------------
 # XLA's annotations of launches: `Thunk:#name=dot,hlo_op=dot.3#`.
 #

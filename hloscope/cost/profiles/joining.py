@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from hloscope.cost import known_trip_count, running
 from hloscope.cost.profiles.events import KernelEvent, Profile
-from hloscope.cost.profiles.reading import Structures, kernel_name, programs_in
+from hloscope.cost.profiles.reading import Structures, programs_in
 from hloscope.errors import HloscopeError, InputError, UnknownNameError
 from hloscope.ir import Computation, Instruction, Module, callees_first
+from hloscope.memory.dumps import kernel_name
 from hloscope.ops import AsyncStart, Call, Case, Composite, While
 
 Trust: TypeAlias = Literal["hlo_op", "annotation", "name", "order"]
@@ -265,7 +266,11 @@ class _Joining:
         events, module = self._profile.events, self._module
         unnamed: dict[str, list[int]] = defaultdict(list)
         for at, event in enumerate(events):
-            if self._is_foreign(event):
+            if self._program_id is not None and event.program_id is not None:
+                is_foreign = event.program_id != self._program_id
+            else:
+                is_foreign = bool(event.hlo_module) and event.hlo_module != module.name
+            if is_foreign:
                 self._reason[at] = "of another program"
             elif event.hlo_op:
                 self._by_op(at, event)
@@ -276,9 +281,7 @@ class _Joining:
         if unnamed:
             self._by_kernel(unnamed)
         if not self._of:
-            some = ", ".join(
-                [f"`{name}`" for name in list(dict.fromkeys(e.name for e in events))[:5]]
-            )
+            some = ", ".join([f"`{name}`" for name in [*dict.fromkeys(e.name for e in events)][:5]])
             what = f"{self._profile.source}: no event is of module `{module.name}`"
             raise InputError(f"{what}: it has {_labels(events)} ({some})")
         own = self._own_times()
@@ -287,7 +290,10 @@ class _Joining:
         executions = self._executions(counts, runs)
         if not runs:
             runs = executions.get(module.entry, 0)
-        measured = self._measured(own, executions)
+        places: dict[Instruction, list[int]] = defaultdict(list)
+        for at in sorted(self._of):
+            places[self._of[at]].append(at)
+        measured = {ins: self._measure(ins, some, own, executions) for ins, some in places.items()}
         total = sum(own)
         by_trust: Counter[Trust] = Counter()
         for at, trust in self._trust.items():
@@ -305,11 +311,6 @@ class _Joining:
             dict(by_trust),
             tuple([*self._profile.problems, *self._notes]),
         )
-
-    def _is_foreign(self, event: KernelEvent) -> bool:
-        if self._program_id is not None and event.program_id is not None:
-            return event.program_id != self._program_id
-        return bool(event.hlo_module) and event.hlo_module != self._module.name
 
     def _by_op(self, at: int, event: KernelEvent) -> None:
         name = event.hlo_op.removeprefix("%")
@@ -566,14 +567,6 @@ class _Joining:
             whole_turns, rest = divmod(count, times[home])
             turns[ins] = count / times[home] if rest else whole_turns
         return turns
-
-    def _measured(
-        self, own: list[int], executions: Mapping[Computation, int]
-    ) -> dict[Instruction, Measured]:
-        places: dict[Instruction, list[int]] = defaultdict(list)
-        for at in sorted(self._of):
-            places[self._of[at]].append(at)
-        return {ins: self._measure(ins, some, own, executions) for ins, some in places.items()}
 
     def _measure(
         self,

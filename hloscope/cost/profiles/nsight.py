@@ -19,6 +19,7 @@ from hloscope.cost.profiles.events import (
     innermost,
     profile_of,
     refuse_many,
+    sizes_of,
 )
 from hloscope.cost.profiles.tables import Table
 from hloscope.errors import InputError, ParseError
@@ -76,16 +77,12 @@ def read_sqlite(file: Path | bytes, source: str) -> Profile:
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA query_only = ON")
-            connection.text_factory = _text
+            connection.text_factory = lambda data: data[:_MOST_TEXT].decode("utf-8", "replace")
             return _Export(connection, source).read()
         finally:
             connection.close()
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
         raise ParseError(f"{source}: a damaged SQLite file: {error}") from None
-
-
-def _text(data: bytes) -> str:
-    return data[:_MOST_TEXT].decode("utf-8", "replace")
 
 
 class _Export:
@@ -278,9 +275,7 @@ def _process(number: Any) -> int | None:
 
 
 def _size(row: Mapping[str, Any], name: str) -> Size | None:
-    x, y, z = row.get(f"{name}X"), row.get(f"{name}Y"), row.get(f"{name}Z")
-    whole = isinstance(x, int) and isinstance(y, int) and isinstance(z, int)
-    return (x, y, z) if whole else None  # type: ignore[return-value]
+    return sizes_of([row.get(f"{name}{axis}") for axis in "XYZ"])
 
 
 # --------------------------------------------------------------------------------------------------

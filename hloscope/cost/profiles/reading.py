@@ -44,7 +44,6 @@ from hloscope.fusion import StructureIds
 from hloscope.hlo_parser import parse_hlo, proto_text
 from hloscope.ir import Computation, Instruction, Module, callees_first
 from hloscope.ops import Constant
-from hloscope.support.lazy import pattern
 
 # --------------------------------------------------------------------------------------------------
 # Reader of profiles of all formats, which are recognised by content and not by file name.
@@ -116,14 +115,7 @@ def _of_folder(folder: Path, label: str) -> Profile:
         raise InputError(f"`{label}` is a directory without *.xplane.pb in plugins/profile/TIME")
     found = [read_profile(file) for file in files]
     if len(found) == 1:
-        return profile_of(
-            list(found[0].events),
-            label,
-            found[0].form,
-            devices=found[0].devices,
-            programs=found[0].programs,
-            problems=[*found[0].problems, *problems],
-        )
+        return replace(found[0], source=label, problems=(*found[0].problems, *problems))
     return _merged(found, label, problems)
 
 
@@ -208,19 +200,13 @@ def _table_form(head: str) -> str:
 
     Empty if it is unknown. `head` is the beginning of the text.
     """
+    forms = ("ranges", RANGES), ("rocm", (DISPATCHES,)), ("trace", (TRACE,))
     for line in head.splitlines():
         names = {column(cell.strip().strip('"'))[0] for cell in line.split(",")}
-        if _has(names, RANGES):
-            return "ranges"
-        if _has(names, (DISPATCHES,)):
-            return "rocm"
-        if _has(names, (TRACE,)):
-            return "trace"
+        for form, needed in forms:
+            if any(need <= names for need in needed):
+                return form
     return ""
-
-
-def _has(names: set[str], needed: Iterable[frozenset[str]]) -> bool:
-    return any(need <= names for need in needed)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -281,22 +267,9 @@ def chosen_program(profile: Profile, choice: str) -> ProfiledProgram:
 
 
 # --------------------------------------------------------------------------------------------------
-# Names of emitted kernels, and keys of fusions that share a kernel.
+# Keys of fusions that share a kernel.
 #
-# Source: XLA `llvm_util.cc` SanitizeFunctionName, `kernel_reuse_cache.cc`.
-
-
-_OUTSIDE: Final = pattern(r"[^A-Za-z0-9_$]")
-
-
-def kernel_name(instruction: str) -> str:
-    """Return the name of the kernel that XLA emits for an instruction.
-
-    >>> kernel_name("loop_add_fusion.3"), kernel_name("2d-fusion")
-    ('loop_add_fusion_3', '_2d_fusion')
-    """
-    name = _OUTSIDE.sub("_", instruction)
-    return f"_{name}" if name[:1].isdecimal() else name
+# Source: XLA `kernel_reuse_cache.cc`.
 
 
 class Structures:

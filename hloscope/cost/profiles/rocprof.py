@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from hloscope.cost.profiles.events import (
     KernelEvent,
     Profile,
@@ -15,6 +17,7 @@ from hloscope.cost.profiles.events import (
     annotation,
     profile_of,
     refuse_many,
+    sizes_of,
     unsigned,
 )
 from hloscope.cost.profiles.tables import Json, Table
@@ -135,7 +138,7 @@ class _Results:
             json.fail(f"found timestamps {start!r} and {end!r}, expected whole nanoseconds")
         info = _object(item, "dispatch_info")
         correlation = _object(item, "correlation_id")
-        block = _size(_object(info, "workgroup_size"))
+        block = sizes_of(map(_object(info, "workgroup_size").get, "xyz"))
         said = annotation(str(correlation.get("external", "")))
         agent = _object(info, "agent_id").get("handle", "?")
         event = KernelEvent(
@@ -148,7 +151,7 @@ class _Results:
             hlo_module=said.hlo_module,
             program_id=said.program_id,
             correlation=unsigned(correlation.get("internal")),
-            grid=_blocks(_size(_object(info, "grid_size")), block),
+            grid=_blocks(sizes_of(map(_object(info, "grid_size").get, "xyz")), block),
             block=block,
             is_annotated=bool(said.hlo_op),
         )
@@ -157,25 +160,10 @@ class _Results:
 
     def profile(self) -> Profile:
         """Return the profile, after all parts are read."""
-        events = []
-        for number, event in self._events:
-            name = self._names.get(number) or f"kernel {number}"
-            events.append(
-                KernelEvent(
-                    name,
-                    event.start,
-                    event.duration,
-                    event.device,
-                    event.stream,
-                    hlo_op=event.hlo_op,
-                    hlo_module=event.hlo_module,
-                    program_id=event.program_id,
-                    correlation=event.correlation,
-                    grid=event.grid,
-                    block=event.block,
-                    is_annotated=event.is_annotated,
-                )
-            )
+        events = [
+            replace(event, name=self._names.get(number) or f"kernel {number}")
+            for number, event in self._events
+        ]
         problem = "the results have no instructions: kernels are joined by their names and order"
         return profile_of(events, self._json.source, "rocprofv3 json", problems=[problem])
 
@@ -183,11 +171,6 @@ class _Results:
 def _object(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     found = value.get(key)
     return found if isinstance(found, dict) else {}
-
-
-def _size(value: Mapping[str, Any]) -> Size | None:
-    x, y, z = [unsigned(value.get(key)) for key in "xyz"]
-    return None if x is None or y is None or z is None else (x, y, z)
 
 
 def _blocks(threads: Size | None, block: Size | None) -> Size | None:

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from io import StringIO
 from typing import Any, Final, NoReturn
 
-from hloscope.cost.profiles.events import Size
+from hloscope.cost.profiles.events import Size, sizes_of
 from hloscope.errors import ParseError
 from hloscope.support.lazy import pattern
 
@@ -149,10 +149,9 @@ class Table:
                 return round(value * _BYTES.get(unit or "b", 1))
         return None
 
-    def size(self, row: list[str], x: str, y: str, z: str) -> Size | None:
-        """Return the integers in columns `x`, `y` and `z` of a row; `None` if one is missing."""
-        a, b, c = self.integer(row, x), self.integer(row, y), self.integer(row, z)
-        return None if a is None or b is None or c is None else (a, b, c)
+    def size(self, row: list[str], *names: str) -> Size | None:
+        """Return the integers in three columns of a row; `None` if one is missing."""
+        return sizes_of([self.integer(row, name) for name in names])
 
 
 def number(text: str) -> Decimal | None:

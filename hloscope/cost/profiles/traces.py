@@ -17,6 +17,7 @@ from hloscope.cost.profiles.events import (
     annotation,
     profile_of,
     refuse_many,
+    sizes_of,
     unsigned,
 )
 from hloscope.cost.profiles.tables import Json
@@ -62,8 +63,7 @@ def read_trace(data: bytes, source: str) -> Profile:
             column.
         InputError: The text has more than `MOST_EVENTS` events.
     """
-    reader = _Trace(Json(data, source))
-    return reader.read()
+    return _Trace(Json(data, source)).read()
 
 
 class _Trace:
@@ -187,10 +187,7 @@ def _kineto(
 
 
 def _size(value: Any) -> Size | None:
-    if not isinstance(value, list) or len(value) != 3:
-        return None
-    x, y, z = [unsigned(number) for number in value]
-    return None if x is None or y is None or z is None else (x, y, z)
+    return sizes_of(value) if isinstance(value, list) and len(value) == 3 else None
 
 
 def _key(value: Any) -> Any:
@@ -344,7 +341,9 @@ class Timeline:
             text = str(details)
             known = self._sizes.get(text)
             if known is None:
-                known = self._sizes[text] = _launch_sizes(text)
+                found_sizes = _OF_LAUNCH.findall(text)
+                known = {key: (int(x), int(y), int(z)) for key, x, y, z in found_sizes}
+                self._sizes[text] = known
             grid, block = known.get("grid"), known.get("block")
         for key, other in (("memcpy_details", "copy"), ("memset_details", "set")):
             if details := stats.get(key):
@@ -403,7 +402,3 @@ class Timeline:
             events.append(event)
         self._derived = []
         return events
-
-
-def _launch_sizes(details: str) -> dict[str, Size]:
-    return {key: (int(x), int(y), int(z)) for key, x, y, z in _OF_LAUNCH.findall(details)}

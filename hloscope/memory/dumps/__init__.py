@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         DumpFolder as DumpFolder,
         DumpTarget as DumpTarget,
         is_dump_folder as is_dump_folder,
+        kernel_name as kernel_name,
     )
     from hloscope.memory.dumps.triton_code import (
         ProgramTile as ProgramTile,

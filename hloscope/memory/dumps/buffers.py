@@ -205,7 +205,7 @@ def _value(source: Source, at: int, text: str) -> BufferValue:
         raise _expected(source, at, "`value: <ID NAME @COLOR> (size=BYTES,offset=BYTES): TYPE`")
     number, name, index, color, size, offset, type = found.groups()
     return BufferValue(
-        int(number), name, _numbers(index), int(offset), int(size), type, int(color or 0)
+        int(number), name, numbers_in(index), int(offset), int(size), type, int(color or 0)
     )
 
 
@@ -232,7 +232,7 @@ def _finish(allocations: list[Allocation], header: str, values: list[BufferValue
             int(found[2]),
             tuple(values),
             None if parameter is None else int(parameter[1]),
-            () if parameter is None else _numbers(parameter[2]),
+            () if parameter is None else numbers_in(parameter[2]),
             0 if color is None else int(color[1]),
             "maybe-live-out" in words,
             "constant" in words,
@@ -256,14 +256,15 @@ def _positions(text: str) -> dict[int, tuple[tuple[str, tuple[int, ...]], ...]]:
         elif line == " positions:":
             is_list = True
         elif number is not None and is_list and (position := _POSITION.fullmatch(line)):
-            place = position[1], _numbers(position[2])
+            place = position[1], numbers_in(position[2])
             found[number] = (*found.get(number, ()), place)
         else:
             is_list = False
     return found
 
 
-def _numbers(text: str | None) -> tuple[int, ...]:
+def numbers_in(text: str | None) -> tuple[int, ...]:
+    """Return the integers of a list such as `1,2`; empty for an empty text or `None`."""
     return tuple([int(n) for n in (text or "").split(",") if n.strip()])
 
 

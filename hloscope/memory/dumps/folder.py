@@ -24,11 +24,9 @@ from hloscope.support.limits import MOST_INPUT
 from hloscope.support.source import Source
 
 if TYPE_CHECKING:
-    import hloscope.memory.dumps.triton_code as tile_programs
     import hloscope.memory.dumps.triton_code as triton_code
     from hloscope.memory.dumps.triton_code import ProgramTile, TritonKernel
 else:
-    tile_programs = lazy("hloscope.memory.dumps.triton_code")
     triton_code = lazy("hloscope.memory.dumps.triton_code")
 
 _COMPILED: Final = pattern(
@@ -175,6 +173,8 @@ class DumpedModule:
         self.program: Final = folder / program
         self._every_file: Final = files
         self._shares_name: Final = shares_name
+        self._triton: Final[dict[str, TritonKernel]] = {}
+        """The kernels that were parsed already, by name."""
 
     # Each query about the module looks for a file in it.
     @cached_property
@@ -348,12 +348,7 @@ class DumpedModule:
             ParseError: The file is damaged or cut.
         """
         text = self._text(f"{instruction}.ttir.txt")
-        return None if text is None else tile_programs.parse_tiles(text)
-
-    @cached_property
-    def _triton(self) -> dict[str, TritonKernel]:
-        """Return the dictionary of kernels that were parsed already, by name."""
-        return {}
+        return None if text is None else triton_code.parse_tiles(text)
 
     # --------------------------------------------------------------------------------- memory
 
@@ -381,13 +376,19 @@ class DumpedModule:
         return f"<{self.label} in {self.folder}>"
 
 
-def kernel_name(instruction: str) -> str:
-    """Return the name of the kernel of an HLO instruction: `.` and `-` become `_`.
+_OUTSIDE: Final = pattern(r"[^A-Za-z0-9_$]")
 
-    >>> kernel_name("loop_add_fusion.1")
-    'loop_add_fusion_1'
+
+def kernel_name(instruction: str) -> str:
+    """Return the name of the kernel that XLA emits for an instruction.
+
+    Source: XLA `llvm_util.cc` SanitizeFunctionName.
+
+    >>> kernel_name("loop_add_fusion.3"), kernel_name("2d-fusion")
+    ('loop_add_fusion_3', '_2d_fusion')
     """
-    return instruction.replace(".", "_").replace("-", "_")
+    name = _OUTSIDE.sub("_", instruction)
+    return f"_{name}" if name[:1].isdecimal() else name
 
 
 def read_text(path: Path) -> Source:

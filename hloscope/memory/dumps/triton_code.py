@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from hloscope.affine import Const, Expr, Interval, Range, Var, variables
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing.layouts import LinearLayout
+from hloscope.memory.dumps.buffers import numbers_in
 from hloscope.memory.dumps.triton_values import Constraint, Pointer, Value, layout_of, result_of
 from hloscope.support.lazy import pattern
 from hloscope.support.source import Source, Span
@@ -161,7 +162,6 @@ class _Reader(Struct):
     aliases: dict[str, str] = field(default_factory=dict)
     values: dict[str, Value] = field(default_factory=dict)
     regions: list[_Region] = field(default_factory=list)
-    of_accelerator: list[str] = field(default_factory=list)
 
     def read(self, line: str, at: int) -> None:
         """Read one line at offset `at`, and record the values that it defines."""
@@ -180,11 +180,11 @@ class _Reader(Struct):
 
     def _region(self, name: str, operands: Sequence[str]) -> _Region:
         if name == "scf.for":
-            low, high, step = [self._constant(o) for o in (*operands, "", "", "")[:3]]
-            if low is None or high is None or step is None or step < 1:
-                return _Region(reason="the bounds of its loop are not constant")
-            counter = Range(len(self._loops())) * step + low
-            return _Region(max(-(-(high - low) // step), 0), counter)
+            match [self.values.get(operand) for operand in operands[:3]]:
+                case [Const(low), Const(high), Const(step)] if step > 0:
+                    counter = Range(len(self._loops())) * step + low
+                    return _Region(max(-(-(high - low) // step), 0), counter)
+            return _Region(reason="the bounds of its loop are not constant")
         is_plain = name in ("builtin.module", "tt.func", "tt.reduce", "tt.scan")
         return _Region(reason="" if is_plain else f"it stands in `{name}`")
 
@@ -218,15 +218,8 @@ class _Reader(Struct):
             what = _NOT_READ[name]
             self.accesses.append(TritonAccess(-1, False, "", reason=f"{what}, `{name}`", line=line))
         elif result is not None:
-            self.values[result] = self._result(name, operands, rest)
-
-    def _result(self, name: str, operands: list[str], rest: str) -> Value:
-        given = [self.values.get(operand) for operand in operands]
-        return result_of(name, given, rest, self._box)
-
-    def _constant(self, operand: str) -> int | None:
-        value = self.values.get(operand)
-        return value.value if isinstance(value, Const) else None
+            given = [self.values.get(operand) for operand in operands]
+            self.values[result] = result_of(name, given, rest, self._box)
 
     def _box(self, *exprs: Expr) -> Mapping[Var, Interval]:
         """Return bounds of the variables in expressions, by the loops around the current line."""
@@ -363,8 +356,6 @@ def parse_tiles(source: Source) -> tuple[ProgramTile, ...]:
         if access[3] is None:
             span = Span(source, access.start(), access.end())
             raise ParseError("expected `[SIZES] [STRIDES]` after the offsets of a tile", span=span)
-        sizes, strides = [
-            tuple([int(n) for n in list.split(",") if n.strip()]) for list in (access[3], access[4])
-        ]
+        sizes, strides = numbers_in(access[3]), numbers_in(access[4])
         found.append(ProgramTile(int(access[2]), access[1] is None, sizes, strides))
     return tuple(found)

@@ -104,8 +104,13 @@ def result_of(
             return _compared(a, b, _number(_PREDICATE, rest), box(a, b))
         case _, [a, b] if name in _ARITHMETIC and isinstance(a, Expr) and isinstance(b, Expr):
             return _ARITHMETIC[name](a, b, box(a, b))
-        case _, [value, *_] if name in _AXES:
-            return _mapped(value, lambda e: _AXES[name](e, rest))
+        case "tt.expand_dims", [value, *_]:
+            axis = _number(_AXIS, rest)
+            return _axes_moved(value, lambda d: d + (d >= axis))
+        case "tt.trans", [value, *_]:
+            found = _ORDER.search(rest)
+            order = [int(n) for n in found[1].split(",")] if found else []
+            return _axes_moved(value, lambda d: order.index(d) if d in order else d)
         case _, [value, *_] if name in _SAME:
             return value
         case _:
@@ -143,42 +148,25 @@ def _number(of: re.Pattern[str], rest: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _mapped(value: Value, of: Callable[[Expr], Expr]) -> Value:
-    """Return a value with a function applied to its expressions; `None` if it is unknown.
+def _axes_moved(value: Value, to: Callable[[int], int]) -> Value:
+    """Return a value after a change of a tile's dimensions: `to(d)` is the new place of each `d`.
 
-    `of` is the function; a pointer's offset and the constraints of a mask are such expressions.
+    `None` if the value is unknown.
     """
+
+    def moved(e: Expr) -> Expr:
+        new: dict[Var, Expr] = {
+            v: Dim(FIRST_INDEX + to(v.index - FIRST_INDEX))
+            for v in variables(e)
+            if isinstance(v, Dim) and v.index >= FIRST_INDEX
+        }
+        return substitute(e, new) if new else e
+
     if isinstance(value, Pointer):
-        return Pointer(value.argument, of(value.offset))
+        return Pointer(value.argument, moved(value.offset))
     if isinstance(value, tuple):
-        return tuple([(of(e), interval) for e, interval in value])
-    return of(value) if isinstance(value, Expr) else None
-
-
-def _axes_moved(e: Expr, to: Callable[[int], int]) -> Expr:
-    """Return an expression in a tile's index, with dimension `to(d)` in place of each `d`."""
-    new: dict[Var, Expr] = {
-        v: Dim(FIRST_INDEX + to(v.index - FIRST_INDEX))
-        for v in variables(e)
-        if isinstance(v, Dim) and v.index >= FIRST_INDEX
-    }
-    return substitute(e, new) if new else e
-
-
-def _expanded(e: Expr, rest: str) -> Expr:
-    """Return an expression in a tile's index after `expand_dims`: later dimensions move up by one.
-
-    `rest` is the text after the operands, which states the new axis.
-    """
-    axis = _number(_AXIS, rest)
-    return _axes_moved(e, lambda d: d + (d >= axis))
-
-
-def _transposed(e: Expr, rest: str) -> Expr:
-    """Return an expression in a tile's index after a transpose, whose order `rest` states."""
-    found = _ORDER.search(rest)
-    order = [int(n) for n in found[1].split(",")] if found else []
-    return _axes_moved(e, lambda d: order.index(d) if d in order else d)
+        return tuple([(moved(e), interval) for e, interval in value])
+    return moved(value) if isinstance(value, Expr) else None
 
 
 def _floor(a: Expr, b: Expr, box: Box) -> Expr | None:
@@ -227,11 +215,6 @@ _ARITHMETIC: Final[dict[str, Callable[[Expr, Expr, Box], Expr | None]]] = {
 
 They assume that no operation wraps around, because addresses would then be wrong.
 """
-_AXES: Final[dict[str, Callable[[Expr, str], Expr]]] = {
-    "tt.expand_dims": _expanded,
-    "tt.trans": _transposed,
-}
-"""Functions that apply a change of a tensor's dimensions to an expression in the index."""
 _SAME: Final = frozenset(
     [
         "arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci",

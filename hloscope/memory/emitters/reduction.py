@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.affine import Expr, Interval
+from hloscope.affine import Expr, Interval, Range
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, Layout, TensorType
 from hloscope.memory.choice import NO_BITS, Choice, in_memory_of
@@ -21,7 +21,6 @@ from hloscope.memory.kernel import (
     Reading,
     SharedAccess,
     Stores,
-    loop_variable,
     split,
 )
 from hloscope.memory.storage import ReductionShape, element_count, index_in
@@ -105,7 +104,8 @@ def reduction(choice: Choice) -> Kernel:
         count = len(hero.operands) // 2
         for number, operand in enumerate(hero.operands):
             if number < count:
-                map = _input_map(plan, groups[k], operand)
+                assert isinstance(operand.type, TensorType)
+                map = _map(plan, groups[k], operand.type)
                 inputs[k, number] = map
                 is_row = shape.by_rows and plan.vector > 1
                 readings.append(Reading(operand, 0, map, proof=plan.proof, is_row=is_row))
@@ -127,7 +127,9 @@ def reduction(choice: Choice) -> Kernel:
         tuple(readings),
         inputs,
         tuple(outputs),
-        tile=_matrix(plan),
+        tile=plan.launch.map(
+            plan.ranges, plan.index, zip(plan.index, plan.shape, strict=True)
+        ).simplify(replace_points=False),
         shared=_shared(plan, first),
         unroll=plan.vector,
         stores=stores,
@@ -150,11 +152,6 @@ def _side_output(
             readings.append(Reading(root, leaf, map, proof=plan.proof))
 
 
-def _input_map(plan: Plan, group: int, operand: Instruction) -> IndexingMap:
-    assert isinstance(operand.type, TensorType)
-    return _map(plan, group, operand.type)
-
-
 def _map(plan: Plan, group: int, type: TensorType) -> IndexingMap:
     """Return the map from threads to an array with as many elements as the reduced matrix.
 
@@ -170,12 +167,6 @@ def _map(plan: Plan, group: int, type: TensorType) -> IndexingMap:
         conditions.append((THREAD * 0, 0))
     map = plan.launch.map(plan.ranges, index, conditions)
     return _of_group(map, plan, group).simplify(replace_points=False)
-
-
-def _matrix(plan: Plan) -> IndexingMap:
-    """Return the map from threads to the matrix elements, in the shape that the emitter uses."""
-    conditions = zip(plan.index, plan.shape, strict=True)
-    return plan.launch.map(plan.ranges, plan.index, conditions).simplify(replace_points=False)
 
 
 def _of_group(map: IndexingMap, plan: Plan, group: int) -> IndexingMap:
@@ -275,32 +266,26 @@ def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
     return vector if minor <= choice.device.warp * vector else 0
 
 
-def _multi_row_threads(shape: ReductionShape, vector: int) -> tuple[int, int]:
-    """Return the rows of a block and the threads of a row, if several rows share a warp.
-
-    Args:
-        shape: The reduction in memory order.
-        vector: Elements that a thread reads.
-    """
-    threads = shape.sizes[2] // vector
-    kept = shape.sizes[1]
-    return (kept if kept * threads <= THREADS else THREADS // threads), threads
+def _rows_of_block(kept: int, threads: int) -> int:
+    """Return how many of `kept` rows share a block if each has `threads` threads."""
+    return max(kept if kept * threads <= THREADS else THREADS // threads, 1)
 
 
 def _multi_row_blocks(shape: ReductionShape, vector: int) -> int:
-    return -(-shape.sizes[1] // max(_multi_row_threads(shape, vector)[0], 1))
+    _, kept, minor = shape.sizes
+    return -(-kept // _rows_of_block(kept, minor // vector))
 
 
 def _multi_row(shape: ReductionShape, vector: int) -> Plan:
     major, kept, minor = shape.sizes
-    rows, threads = _multi_row_threads(shape, vector)
-    rows = max(rows, 1)
+    threads = minor // vector
+    rows = _rows_of_block(kept, threads)
     launch = Launch.of(rows * threads, max(_multi_row_blocks(shape, vector), 1))
     row, lane = split(THREAD, (rows, threads))
     index = (
-        loop_variable(0),
+        Range(0),
         launch.block * rows + row,
-        lane * vector + loop_variable(1),
+        lane * vector + Range(1),
     )
     return Plan(
         "multi-row reduction", launch, (major, kept, minor), (major, vector), index,
@@ -316,7 +301,7 @@ def _row(choice: Choice, shape: ReductionShape) -> Plan:
     rows = 1
     if threads * 2 <= THREADS:
         # Short rows share a block, so that a block still has enough threads.
-        rows = max(kept if kept * threads <= THREADS else THREADS // threads, 1)
+        rows = _rows_of_block(kept, threads)
     vector = _vector(choice, minor, threads)
     columns = minor // vector
     steps = min(ROW_ELEMENTS // vector, -(-columns // threads))
@@ -325,10 +310,10 @@ def _row(choice: Choice, shape: ReductionShape) -> Plan:
     row, lane = split(THREAD, (rows, threads))
     block_row, block_column = split(launch.block, (max(-(-kept // rows), 1), across))
     index = (
-        loop_variable(0),
+        Range(0),
         block_row * rows + row,
-        block_column * (steps * threads) + loop_variable(1) * threads + lane,
-        loop_variable(2),
+        block_column * (steps * threads) + Range(1) * threads + lane,
+        Range(2),
     )
     # A row that one warp reduces stays in registers; several warps exchange partial results.
     warps = threads // warp
@@ -354,11 +339,11 @@ def _column(choice: Choice, shape: ReductionShape) -> Plan:
     block, part = split(launch.block, (max(major, 1), across))
     index = (
         block,
-        first + loop_variable(0) * COLUMN,
-        (part * COLUMN + second) * vector + loop_variable(1),
+        first + Range(0) * COLUMN,
+        (part * COLUMN + second) * vector + Range(1),
     )
-    out = (block, (part * COLUMN + first) * vector + loop_variable(0))
-    v = loop_variable(0)
+    out = (block, (part * COLUMN + first) * vector + Range(0))
+    v = Range(0)
     width = COLUMN * vector
     # One more column of padding puts the elements of a column into different banks.
     tile = (COLUMN, width + (1 if width % choice.device.warp == 0 else 0))
@@ -406,13 +391,13 @@ def _small_column(choice: Choice, shape: ReductionShape) -> Plan:
         threads //= rows // COLUMN
         rows = COLUMN
     launch = Launch.of(threads, max(major, 1))
-    linear = THREAD * vector + loop_variable(1) + loop_variable(0) * (vector * threads)
+    linear = THREAD * vector + Range(1) + Range(0) * (vector * threads)
     steps = -(-total // (vector * threads))
-    spread = THREAD + loop_variable(0) * threads
+    spread = THREAD + Range(0) * threads
     out = (launch.block, spread // rows)
     padding = 0 if threads == 32 and vector == 1 else -(-minor // (threads * vector))
     tile = (rows, minor + padding)
-    write_row, write_column = split(THREAD * vector + loop_variable(0), (rows, minor))
+    write_row, write_column = split(THREAD * vector + Range(0), (rows, minor))
     read_column, read_row = split(spread, (minor, rows))
     shared = (
         ("write partial results", (write_row, write_column), tile, THREAD * 0, 1),
@@ -427,20 +412,12 @@ def _small_column(choice: Choice, shape: ReductionShape) -> Plan:
 def _shared(plan: Plan, hero: Instruction) -> tuple[SharedAccess, ...]:
     type = hero.operands[0].type
     assert isinstance(type, TensorType)
-    bits = max(type.element.bits, 8)
-    return tuple(
-        [
-            SharedAccess(
-                what,
-                plan.launch.map(plan.out_ranges, index, [(who, below)]).simplify(
-                    replace_points=False
-                ),
-                sizes,
-                bits,
-            )
-            for what, index, sizes, who, below in plan.shared
-        ]
-    )
+    found = []
+    for what, index, sizes, who, below in plan.shared:
+        map = plan.launch.map(plan.out_ranges, index, [(who, below)])
+        map = map.simplify(replace_points=False)
+        found.append(SharedAccess(what, map, sizes, max(type.element.bits, 8)))
+    return tuple(found)
 
 
 # --------------------------------------------------------------------------------------------------

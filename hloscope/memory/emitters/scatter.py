@@ -16,7 +16,7 @@ from hloscope.affine import Expr, Interval, Range, mod
 from hloscope.indexing import IndexingMap, Variable, major_to_minor
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice, written_by
-from hloscope.memory.kernel import THREAD, Kernel, Launch, Reading, Stores, loop_variable, split
+from hloscope.memory.kernel import THREAD, Kernel, Launch, Reading, Stores, split
 from hloscope.memory.storage import array_of, element_count, index_in
 from hloscope.ops import Parameter, Scatter
 
@@ -137,7 +137,9 @@ def _plan(choice: Choice, hero: Instruction, type: TensorType, indices: TensorTy
         return _by_warp(choice, hero, type, indices)
     launch = choice.launch(elements, unroll)
     updates = choice.over_elements(type, launch, unroll)
-    whole = _whole_warps(launch, choice.device.warp)
+    x, y, z = launch.threads
+    warp = choice.device.warp
+    whole = replace(launch, threads=(-(-x // warp) * warp, y, z))
     if slices is None:
         return Plan(updates, None, whole, unroll)
     loading = updates
@@ -145,7 +147,7 @@ def _plan(choice: Choice, hero: Instruction, type: TensorType, indices: TensorTy
     if each > 1 and major_to_minor(type)[0] == 0:
         # XLA checks bounds only where it writes the slice without a division that the block's size
         # makes whole: the threads behind the last update load an index as well.
-        linear = (whole.block * whole.block_size + THREAD) * unroll + loop_variable(0)
+        linear = (whole.block * whole.block_size + THREAD) * unroll + Range(0)
         if whole != launch:
             loading = whole.map((unroll,), (linear // each,))
             is_unchecked = True
@@ -153,11 +155,6 @@ def _plan(choice: Choice, hero: Instruction, type: TensorType, indices: TensorTy
             loading = whole.map((unroll,), (mod(linear // each, slices),))
     slices_read = _of_indices(loading, indices)
     return Plan(updates, slices_read, whole, unroll, is_unchecked=is_unchecked)
-
-
-def _whole_warps(launch: Launch, warp: int) -> Launch:
-    x, y, z = launch.threads
-    return replace(launch, threads=(-(-x // warp) * warp, y, z))
 
 
 def _by_warp(choice: Choice, hero: Instruction, type: TensorType, indices: TensorType) -> Plan:
@@ -181,15 +178,15 @@ def _by_warp(choice: Choice, hero: Instruction, type: TensorType, indices: Tenso
     run = -(-run // loaded) * loaded
     launch = Launch.of(WARPS * warp, -(-slices // (run * WARPS)))
     first = (launch.block * WARPS + THREAD // warp) * run
-    number = first + loop_variable(0)
+    number = first + Range(0)
     steps = -(-each // (warp * vector))
-    linear = (loop_variable(1) * warp + THREAD % warp) * vector + loop_variable(2)
+    linear = (Range(1) * warp + THREAD % warp) * vector + Range(2)
     sizes = type.shape[1:]
     index: list[Expr] = [number, *split(linear, sizes)]
     index = index_in(index, type.shape, TensorType(type.element, type.shape))
     inside = [(number, slices), (linear, prod(sizes))]
     updates = launch.map((run, steps, vector), index, inside).simplify(replace_points=False)
-    at = first + loop_variable(0) * loaded + loop_variable(1)
+    at = first + Range(0) * loaded + Range(1)
     by_slice = launch.map((run // loaded, loaded), (at,), [(at, slices)])
     return Plan(updates, _of_indices(by_slice, indices), launch, vector, run)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from hloscope.affine import Const, Expr
+from hloscope.affine import Const, Expr, Range
 from hloscope.indexing import IndexingMap
 from hloscope.ir import TensorType
 from hloscope.memory.choice import Choice, in_memory_of, is_tiled_transpose
@@ -24,7 +24,6 @@ from hloscope.memory.kernel import (
     Reading,
     SharedAccess,
     Stores,
-    loop_variable,
     split,
 )
 from hloscope.memory.storage import PackedTile, TransposeShape, index_in
@@ -130,20 +129,12 @@ def _map(tiles: Tiles, indices: Indices, sizes: Sequence[int], type: TensorType)
 
 
 def _shared(tiles: Tiles, source: TensorType) -> tuple[SharedAccess, ...]:
-    bits = max(source.element.bits, 8)
-    return tuple(
-        [
-            SharedAccess(
-                what,
-                tiles.launch.map(some.ranges, some.index, some.inside).simplify(
-                    replace_points=False
-                ),
-                sizes,
-                bits,
-            )
-            for what, some, sizes in tiles.shared
-        ]
-    )
+    found = []
+    for what, some, sizes in tiles.shared:
+        map = tiles.launch.map(some.ranges, some.index, some.inside)
+        map = map.simplify(replace_points=False)
+        found.append(SharedAccess(what, map, sizes, max(source.element.bits, 8)))
+    return tuple(found)
 
 
 # ---------------------------------------------------------------------------------------- tiled
@@ -159,7 +150,7 @@ def _tiled(choice: Choice, shape: TransposeShape) -> Tiles:
     side = BASE if shape.keeps_minor else BASE * vector
     stride = side * rows * (vector if shape.keeps_minor else 1)
     ranges = (side // rows, vector)
-    linear = loop_variable(0) * stride + THREAD * vector + loop_variable(1)
+    linear = Range(0) * stride + THREAD * vector + Range(1)
     permutation = shape.permutation
     out_block = [block[p] for p in permutation]
     block_ids = split(launch.block, counts)
@@ -252,8 +243,8 @@ def _packed(packed: PackedTile) -> Tiles:
     block_ids = split(launch.block, counts)
     zero: list[Expr] = [Const(0)] * len(tile)
 
-    row = loop_variable(0) * PACKED_WARPS + warp
-    column = lane * v + loop_variable(1)
+    row = Range(0) * PACKED_WARPS + warp
+    column = lane * v + Range(1)
     inside = [*zero]
     inside[packed.a], inside[packed.t1], inside[packed.t2] = column // t1, column % t1, row
     ids = packed.of_input(block_ids)
@@ -265,8 +256,8 @@ def _packed(packed: PackedTile) -> Tiles:
     shared_write = (row, (column + row // v * v) % (BASE * v))
 
     # The tile is read back along its columns: each lane holds `v` rows of a column.
-    out_column = (loop_variable(0) * PACKED_WARPS + warp) * v + loop_variable(1)
-    out_row = lane * v + loop_variable(2)
+    out_column = (Range(0) * PACKED_WARPS + warp) * v + Range(1)
+    out_row = lane * v + Range(2)
     outside = [*zero]
     outside[packed.a] = out_column // t1
     outside[t1_out], outside[packed.t1] = out_column % t1, out_row

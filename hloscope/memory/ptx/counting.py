@@ -90,15 +90,11 @@ def count_requests(warps: Ints, offsets: Ints, width: int) -> Counts:
         offsets: Offset in bytes of each lane's first byte, a multiple of `width`.
         width: Bytes that one lane accesses.
     """
-    starts_warp = np.empty(len(warps), bool)
-    starts_warp[0] = True
-    np.not_equal(warps[1:], warps[:-1], out=starts_warp[1:])
+    starts_warp = changes(warps)
     offsets = _sorted_within(warps, offsets, starts_warp)
     # In sorted offsets of a warp, each change is a new element, sector or line.
-    is_new = starts_warp.copy()
-    is_new[1:] |= offsets[1:] != offsets[:-1]
-    sectors = _starts_block(offsets, SECTOR, starts_warp)
-    lines = _starts_block(offsets, LINE, starts_warp)
+    is_new = changes(warps, offsets)
+    sectors, lines = [changes(warps, offsets // size) for size in (SECTOR, LINE)]
     first = np.flatnonzero(starts_warp)
     of_request = np.add.reduceat(sectors, first, dtype=np.int64)
     amounts = np.bincount(of_request)
@@ -126,45 +122,57 @@ def _sorted_within(warps: Ints, offsets: Ints, starts_warp: Bools) -> Ints:
     return found
 
 
-def _starts_block(offsets: Ints, size: int, starts_warp: Bools) -> Bools:
-    blocks = offsets // size
-    starts = starts_warp.copy()
-    starts[1:] |= blocks[1:] != blocks[:-1]
-    return starts
+def changes(*columns: Ints) -> Bools:
+    """Return, for each position, whether a column has another value than at the position before.
+
+    The first position counts as a change.
+    """
+    found = np.zeros(len(columns[0]), bool)
+    found[:1] = True
+    for values in columns:
+        found[1:] |= values[1:] != values[:-1]
+    return found
 
 
-def bank_words(warps: Ints, lanes: Ints, offsets: Ints, width: int) -> Ints:
-    """Return, for each phase of a shared-memory access, the distinct words of its busiest bank.
+def bank_words(
+    warps: Ints,
+    lanes: Ints,
+    offsets: Ints,
+    width: int,
+    *,
+    warp: int = BANKS,
+    banks: int = BANKS,
+    word: int = WORD,
+) -> tuple[Ints, Ints]:
+    """Return the phases of a shared-memory access, and the words of the busiest bank of each.
 
-    Lanes of 8 bytes are served in two phases of 16 lanes, lanes of 16 bytes in four phases of 8. A
-    word that several lanes of a phase access counts once.
+    Lanes of 8 bytes are served in two phases of half a warp, lanes of 16 bytes in four phases of a
+    quarter. A word that several lanes of a phase access counts once. Phases are numbered over all
+    warps; phases without a lane are left out.
 
     Args:
         warps: Warp of each lane.
         lanes: Number of each lane in its warp.
         offsets: Offset in bytes of each lane's first byte in the block's shared memory.
         width: Bytes that one lane accesses.
+        warp: Lanes of a warp.
+        banks: Number of banks.
+        word: Bytes of one word of a bank.
 
     Source: CUDA C++ Programming Guide, "Shared Memory".
     """
-    of_phase = BANKS * WORD // max(width, WORD)
-    phases = warps * (BANKS // of_phase) + lanes // of_phase
-    words = offsets // WORD
-    if width > WORD:
-        count = width // WORD
-        phases = np.repeat(phases, count)
-        words = (words[:, None] + np.arange(count)).reshape(-1)
+    count = max(width // word, 1)
+    phases = np.repeat(warps * count + lanes // (warp // count), count)
+    # Each lane of a wide access needs consecutive words, all in one phase.
+    words = (offsets[:, None] // word + np.arange(count)).reshape(-1)
     order = np.lexsort((words, phases))
     phases, words = phases[order], words[order]
-    is_new = np.ones(len(words), bool)
-    is_new[1:] = (phases[1:] != phases[:-1]) | (words[1:] != words[:-1])
+    is_new = changes(phases, words)
     phases, words = phases[is_new], words[is_new]
-    starts = np.ones(len(phases), bool)
-    starts[1:] = phases[1:] != phases[:-1]
+    starts = changes(phases)
     rank = np.cumsum(starts) - 1
-    per_bank = np.bincount(rank * BANKS + words % BANKS, minlength=(int(rank[-1]) + 1) * BANKS)
-    busiest: Ints = per_bank.reshape(-1, BANKS).max(axis=1)
-    return busiest
+    per_bank = np.bincount(rank * banks + words % banks, minlength=int(starts.sum()) * banks)
+    return phases[starts], per_bank.reshape(-1, banks).max(axis=1)
 
 
 class SharedCounts(Struct):
@@ -278,7 +286,7 @@ class Recorder:
                 memory.
             width: Bytes that one lane accesses.
         """
-        busiest = bank_words(warps, lanes, offsets, width)
+        _, busiest = bank_words(warps, lanes, offsets, width)
         counts = self.shared.setdefault(instruction, SharedCounts())
         counts.requests += len(busiest)
         counts.words += int(busiest.sum())

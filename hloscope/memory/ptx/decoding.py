@@ -21,7 +21,7 @@ from hloscope.memory.ptx.floats import (
     conversion,
     packing,
 )
-from hloscope.memory.ptx.integers import TABLE, Row, with_carry
+from hloscope.memory.ptx.integers import TABLE, with_carry
 from hloscope.memory.ptx.machine import Batch, KernelError, Lanes, Operands, Read, fail, refuse
 from hloscope.memory.ptx.syntax import (
     TYPES,
@@ -232,23 +232,14 @@ def _from_row(ins: Instruction, operands: Operands) -> Run:
     if len(ins.operands) != row.sources + 1:
         fail(ins, f"expected {row.sources + 1} operands, found {len(ins.operands)}")
     compute = row.make(modifiers, type_)
-    wide = _wider(type_) if "wide" in modifiers else type_
+    wide = TYPES[f"{type_.name[0]}{2 * type_.bits}"] if "wide" in modifiers else type_
+    types = TYPES | {"same": type_, "wide": wide}
     reads = [
-        operands.reads(ins, operand, _source_type(row, i, type_, wide))
+        operands.reads(ins, operand, types[row.source_types.get(i, "same")])
         for i, operand in enumerate(ins.operands[1:])
     ]
-    result = {"same": type_, "wide": wide}.get(row.result) or TYPES[row.result]
-    write = operands.writes(ins, ins.operands[0], result)
+    write = operands.writes(ins, ins.operands[0], types[row.result])
     return lambda batch, at: write(batch, at, compute(*[read(batch, at) for read in reads]))
-
-
-def _source_type(row: Row, number: int, type_: PtxType, wide: PtxType) -> PtxType:
-    name = row.source_types.get(number, "same")
-    return {"same": type_, "wide": wide}.get(name) or TYPES[name]
-
-
-def _wider(type_: PtxType) -> PtxType:
-    return TYPES[f"{type_.name[0]}{2 * type_.bits}"]
 
 
 def _address_conversion(ins: Instruction, operands: Operands) -> Run:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from hloscope.memory.ptx.integers import BITS, FLOATS, INTEGERS, Compute, mode_of, row
+from hloscope.memory.ptx.integers import BITS, FLOATS, INTEGERS, Compute, mode_of, plain_row, row
 from hloscope.memory.ptx.syntax import PtxType
 from hloscope.support.arrays import Array, Floats, np
 
@@ -66,19 +66,9 @@ def _rounded(
     return _finished(directed, modifiers)
 
 
-@row("add", 2, FLOATS, _ROUND)
-def _add(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _rounded(operator.add, two_sum, modifiers, type_)
-
-
-@row("sub", 2, FLOATS, _ROUND)
-def _sub(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _rounded(operator.sub, lambda a, b: two_sum(a, -b), modifiers, type_)
-
-
-@row("mul", 2, FLOATS, _ROUND)
-def _mul(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _rounded(operator.mul, two_product, modifiers, type_)
+row("add", 2, FLOATS, _ROUND)(lambda m, t: _rounded(operator.add, two_sum, m, t))
+row("sub", 2, FLOATS, _ROUND)(lambda m, t: _rounded(operator.sub, two_difference, m, t))
+row("mul", 2, FLOATS, _ROUND)(lambda m, t: _rounded(operator.mul, two_product, m, t))
 
 
 @row("fma", 3, FLOATS, f"{_ROUND} relu")
@@ -102,14 +92,8 @@ def _div(modifiers: _Mods, type_: PtxType) -> Compute:
     )
 
 
-@row("abs", 1, FLOATS, "ftz")
-def _abs(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _finished(np.abs, modifiers)
-
-
-@row("neg", 1, FLOATS, "ftz")
-def _neg(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _finished(np.negative, modifiers)
+row("abs", 1, FLOATS, "ftz")(lambda m, t: _finished(np.abs, m))
+row("neg", 1, FLOATS, "ftz")(lambda m, t: _finished(np.negative, m))
 
 
 def _extreme(modifiers: _Mods, type_: PtxType, *, is_max: bool) -> Compute:
@@ -135,14 +119,8 @@ def _extreme(modifiers: _Mods, type_: PtxType, *, is_max: bool) -> Compute:
     return _finished(compute, modifiers)
 
 
-@row("min", 2, FLOATS, "ftz NaN")
-def _min(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _extreme(modifiers, type_, is_max=False)
-
-
-@row("max", 2, FLOATS, "ftz NaN")
-def _max(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _extreme(modifiers, type_, is_max=True)
+row("min", 2, FLOATS, "ftz NaN")(partial(_extreme, is_max=False))
+row("max", 2, FLOATS, "ftz NaN")(partial(_extreme, is_max=True))
 
 
 _FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
@@ -157,30 +135,18 @@ _FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
 }
 
 
-def _register_functions() -> None:
-    """Add one-operand functions, such as roots, to the table of instructions.
-
-    They are computed in f64 and rounded once.
-    """
-    for name, function in _FUNCTIONS.items():
-        types = "f32 f64" if name in ("rcp", "sqrt", "rsqrt") else "f32 f16 f16x2 bf16 bf16x2"
-
-        @row(name, 1, types, f"{_ROUND} approx")
-        def make(
-            modifiers: _Mods, type_: PtxType, function: Callable[[Array], Array] = function
-        ) -> Compute:
-            mode = mode_of(modifiers)
-            return _finished(
-                lambda a: narrow(function(a.astype(np.float64)), type_, mode), modifiers
-            )
+def _of_f64(function: Callable[[Array], Array], modifiers: _Mods, type_: PtxType) -> Compute:
+    """Return `function` computed in f64 and rounded once."""
+    mode = mode_of(modifiers)
+    return _finished(lambda a: narrow(function(a.astype(np.float64)), type_, mode), modifiers)
 
 
-_register_functions()
+for _name, _function in _FUNCTIONS.items():
+    _types = "f32 f64" if _name in ("rcp", "sqrt", "rsqrt") else "f32 f16 f16x2 bf16 bf16x2"
+    row(_name, 1, _types, f"{_ROUND} approx")(partial(_of_f64, _function))
 
 
-@row("copysign", 2, "f32 f64")
-def _copysign(modifiers: _Mods, type_: PtxType) -> Compute:
-    return lambda a, b: np.copysign(b, a)
+plain_row("copysign", 2, "f32 f64")(lambda a, b: np.copysign(b, a))
 
 
 @row("testp", 1, "f32 f64", "finite infinite number notanumber normal subnormal", result="pred")
@@ -225,11 +191,7 @@ COMPARISONS: Final = _ORDERED | _UNORDERED
 
 def comparison_of(modifiers: _Mods) -> Compute:
     """Return the comparison that a modifier names."""
-    name = next(iter(modifiers & COMPARISONS.keys()))
-    return _finished_sources(COMPARISONS[name], modifiers)
-
-
-def _finished_sources(compare: Compute, modifiers: _Mods) -> Compute:
+    compare = COMPARISONS[next(iter(modifiers & COMPARISONS.keys()))]
     if "ftz" not in modifiers:
         return compare
     return lambda a, b: compare(flushed(a), flushed(b))
@@ -369,6 +331,11 @@ def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
+
+
+def two_difference(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return the rounded difference of a and b, and the exact error of the difference."""
+    return two_sum(a, -b)
 
 
 def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:

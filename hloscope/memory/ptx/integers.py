@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -91,6 +91,21 @@ def row(
     return add
 
 
+def plain_row(
+    opcode: str, sources: int, types: str, modifiers: str = "", **options: Any
+) -> Callable[[Compute], Compute]:
+    """Return a decorator for the function of an instruction's sources.
+
+    Neither modifiers nor type change the function. The arguments are those of `row`.
+    """
+
+    def add(compute: Compute) -> Compute:
+        row(opcode, sources, types, modifiers, **options)(lambda modifiers, type_: compute)
+        return compute
+
+    return add
+
+
 def mode_of(modifiers: frozenset[str]) -> str:
     """Return the rounding mode among the modifiers; `rn` (to nearest even) if there is none."""
     return next(iter(modifiers & ROUNDING), "rn")
@@ -130,28 +145,16 @@ def high_product(a: Array, b: Array) -> Array:
     return result
 
 
-@row("add", 2, UNSATURATED)
-def _add(modifiers: _Mods, type_: PtxType) -> Compute:
-    return operator.add
+plain_row("add", 2, UNSATURATED)(operator.add)
+plain_row("sub", 2, UNSATURATED)(operator.sub)
+row("add", 2, "s32", "sat")(lambda m, _: _saturating(operator.add, m))
+row("sub", 2, "s32", "sat")(lambda m, _: _saturating(operator.sub, m))
 
 
-@row("add", 2, "s32", "sat")
-def _add_s32(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _saturating(operator.add) if "sat" in modifiers else operator.add
-
-
-@row("sub", 2, UNSATURATED)
-def _sub(modifiers: _Mods, type_: PtxType) -> Compute:
-    return operator.sub
-
-
-@row("sub", 2, "s32", "sat")
-def _sub_s32(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _saturating(operator.sub) if "sat" in modifiers else operator.sub
-
-
-def _saturating(op: Callable[[Array, Array], Array]) -> Compute:
-    """Return the function that clamps the exact results for s32 sources to the limits of s32."""
+def _saturating(op: Callable[[Array, Array], Array], modifiers: _Mods) -> Compute:
+    """Return the function for s32 sources; with `.sat` it clamps exact results to s32's limits."""
+    if "sat" not in modifiers:
+        return op
     limits = np.iinfo(np.int32)
 
     def compute(a: Array, b: Array) -> Array:
@@ -180,93 +183,37 @@ def _mad(modifiers: _Mods, type_: PtxType) -> Compute:
     return lambda a, b, c: product(a, b) + c
 
 
-@row("mul24", 2, "u32 s32", "lo")
-def _mul24(modifiers: _Mods, type_: PtxType) -> Compute:
-    return lambda a, b: ((a << 8) >> 8) * ((b << 8) >> 8)
+plain_row("mul24", 2, "u32 s32", "lo")(lambda a, b: ((a << 8) >> 8) * ((b << 8) >> 8))
 
 
-@row("div", 2, INTEGERS)
-def _div(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function that computes `div`.
-
-    It rounds towards zero; a division by zero gives all ones.
-    """
-
-    def compute(a: Array, b: Array) -> Array:
-        # Without its remainder, which has the sign of `a`, `a` is a multiple of `b`.
-        return np.where(b == 0, ~np.zeros_like(a), (a - np.fmod(a, b)) // b)
-
-    return compute
+@plain_row("div", 2, INTEGERS)
+def _div(a: Array, b: Array) -> Array:
+    """Return the quotients, rounded towards zero; a division by zero gives all ones."""
+    # Without its remainder, which has the sign of `a`, `a` is a multiple of `b`.
+    return np.where(b == 0, ~np.zeros_like(a), (a - np.fmod(a, b)) // b)
 
 
-@row("rem", 2, INTEGERS)
-def _rem(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function that computes `rem`: the remainder has the sign of the dividend."""
-
-    def compute(a: Array, b: Array) -> Array:
-        return np.where(b == 0, a, np.fmod(a, b))
-
-    return compute
+@plain_row("rem", 2, INTEGERS)
+def _rem(a: Array, b: Array) -> Array:
+    """Return the remainders, with the sign of the dividend."""
+    return np.where(b == 0, a, np.fmod(a, b))
 
 
-@row("abs", 1, "s16 s32 s64")
-def _abs(modifiers: _Mods, type_: PtxType) -> Compute:
-    return np.abs
+plain_row("abs", 1, "s16 s32 s64")(np.abs)
+plain_row("neg", 1, "s16 s32 s64")(np.negative)
+plain_row("min", 2, INTEGERS)(np.minimum)
+plain_row("max", 2, INTEGERS)(np.maximum)
+plain_row("sad", 3, INTEGERS)(lambda a, b, c: c + np.where(a < b, b - a, a - b))
+plain_row("and", 2, f"pred {BITS}")(np.bitwise_and)
+plain_row("or", 2, f"pred {BITS}")(np.bitwise_or)
+plain_row("xor", 2, f"pred {BITS}")(np.bitwise_xor)
+plain_row("not", 1, f"pred {BITS}")(np.invert)
+plain_row("cnot", 1, BITS)(lambda a: (a == 0).astype(a.dtype))
 
 
-@row("neg", 1, "s16 s32 s64")
-def _neg(modifiers: _Mods, type_: PtxType) -> Compute:
-    return np.negative
-
-
-@row("min", 2, INTEGERS)
-def _min(modifiers: _Mods, type_: PtxType) -> Compute:
-    return np.minimum
-
-
-@row("max", 2, INTEGERS)
-def _max(modifiers: _Mods, type_: PtxType) -> Compute:
-    return np.maximum
-
-
-@row("sad", 3, INTEGERS)
-def _sad(modifiers: _Mods, type_: PtxType) -> Compute:
-    return lambda a, b, c: c + np.where(a < b, b - a, a - b)
-
-
-@row("and", 2, f"pred {BITS}")
-def _and(modifiers: _Mods, type_: PtxType) -> Compute:
-    return np.bitwise_and
-
-
-@row("or", 2, f"pred {BITS}")
-def _or(modifiers: _Mods, type_: PtxType) -> Compute:
-    return np.bitwise_or
-
-
-@row("xor", 2, f"pred {BITS}")
-def _xor(modifiers: _Mods, type_: PtxType) -> Compute:
-    return np.bitwise_xor
-
-
-@row("not", 1, f"pred {BITS}")
-def _not(modifiers: _Mods, type_: PtxType) -> Compute:
-    return np.invert
-
-
-@row("cnot", 1, BITS)
-def _cnot(modifiers: _Mods, type_: PtxType) -> Compute:
-    return lambda a: (a == 0).astype(a.dtype)
-
-
-@row("shl", 2, BITS, source_types={1: "u32"})
-def _shl(modifiers: _Mods, type_: PtxType) -> Compute:
-    return lambda a, b: a << _amount(b, a)
-
-
-@row("shr", 2, f"{BITS} {INTEGERS}", source_types={1: "u32"})
-def _shr(modifiers: _Mods, type_: PtxType) -> Compute:
-    return lambda a, b: a >> _amount(b, a)
+_SHIFTED_BY: Final = {1: "u32"}
+plain_row("shl", 2, BITS, source_types=_SHIFTED_BY)(lambda a, b: a << _amount(b, a))
+plain_row("shr", 2, f"{BITS} {INTEGERS}", source_types=_SHIFTED_BY)(lambda a, b: a >> _amount(b, a))
 
 
 def _amount(amount: Array, shifted: Array) -> Array:
@@ -325,20 +272,13 @@ def _ones(count: Array, like: Array) -> Array:
     return found
 
 
-@row("bfi", 4, "b32 b64", source_types={2: "u32", 3: "u32"})
-def _bfi(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function that computes `bfi`.
-
-    It inserts the `d` low bits of `a` into `b` from bit `c` on.
-    """
-
-    def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
-        shift = _amount(c & 0xFF, a)
-        mask = _ones(d & 0xFF, a) << shift
-        found: Array = (b & ~mask) | (a << shift & mask)
-        return found
-
-    return compute
+@plain_row("bfi", 4, "b32 b64", source_types={2: "u32", 3: "u32"})
+def _bfi(a: Array, b: Array, c: Array, d: Array) -> Array:
+    """Return `b` with the `d` low bits of `a` inserted from bit `c` on."""
+    shift = _amount(c & 0xFF, a)
+    mask = _ones(d & 0xFF, a) << shift
+    found: Array = (b & ~mask) | (a << shift & mask)
+    return found
 
 
 @row("bfind", 1, "u32 s32 u64 s64", "shiftamt", result="u32")
@@ -366,79 +306,54 @@ def _leading_zeros(value: Array) -> Array:
     return found
 
 
-@row("clz", 1, "b32 b64", result="u32")
-def _clz(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _leading_zeros
+plain_row("clz", 1, "b32 b64", result="u32")(_leading_zeros)
+plain_row("popc", 1, "b32 b64", result="u32")(lambda a: np.bitwise_count(a).astype(np.uint32))
 
 
-@row("popc", 1, "b32 b64", result="u32")
-def _popc(modifiers: _Mods, type_: PtxType) -> Compute:
-    return lambda a: np.bitwise_count(a).astype(np.uint32)
+@plain_row("brev", 1, "b32 b64")
+def _brev(a: Array) -> Array:
+    rows = np.ascontiguousarray(a).view(np.uint8).reshape(len(a), a.dtype.itemsize)
+    bits = np.unpackbits(rows, axis=1, bitorder="little")[:, ::-1]
+    return np.packbits(bits, axis=1, bitorder="little").view(a.dtype).reshape(a.shape)
 
 
-@row("brev", 1, "b32 b64")
-def _brev(modifiers: _Mods, type_: PtxType) -> Compute:
-    def compute(a: Array) -> Array:
-        rows = np.ascontiguousarray(a).view(np.uint8).reshape(len(a), type_.bytes)
-        bits = np.unpackbits(rows, axis=1, bitorder="little")[:, ::-1]
-        return np.packbits(bits, axis=1, bitorder="little").view(a.dtype).reshape(a.shape)
-
-    return compute
-
-
-@row("prmt", 3, "b32")
-def _prmt(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function that computes `prmt`, which selects four of the eight bytes of `b:a`.
+@plain_row("prmt", 3, "b32")
+def _prmt(a: Array, b: Array, c: Array) -> Array:
+    """Return four of the eight bytes of `b:a`, selected by `c`.
 
     Bit 3 of a selector replicates the byte's sign instead.
     """
-
-    def compute(a: Array, b: Array, c: Array) -> Array:
-        both = b.astype(np.uint64) << np.uint64(32) | a
-        result = np.zeros(both.shape, np.uint32)
-        for i in range(4):
-            choice = c >> np.uint32(4 * i)
-            byte = (both >> ((choice & 7) * 8).astype(np.uint64) & np.uint64(0xFF)).astype(
-                np.uint32
-            )
-            spread = np.where(byte & 0x80, np.uint32(0xFF), np.uint32(0))
-            byte = np.where(choice & 8, spread, byte)
-            result = result | byte << np.uint32(8 * i)
-        return result
-
-    return compute
+    both = b.astype(np.uint64) << np.uint64(32) | a
+    result = np.zeros(both.shape, np.uint32)
+    for i in range(4):
+        choice = c >> np.uint32(4 * i)
+        byte = (both >> ((choice & 7) * 8).astype(np.uint64) & np.uint64(0xFF)).astype(np.uint32)
+        spread = np.where(byte & 0x80, np.uint32(0xFF), np.uint32(0))
+        byte = np.where(choice & 8, spread, byte)
+        result = result | byte << np.uint32(8 * i)
+    return result
 
 
-@row("lop3", 4, "b32")
-def _lop3(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function that computes `lop3`, a bitwise function of a, b and c by a table.
+@plain_row("lop3", 4, "b32")
+def _lop3(a: Array, b: Array, c: Array, d: Array) -> Array:
+    """Return a bitwise function of a, b and c, by the table `d`.
 
     Bit 4a + 2b + c of `d` is the result for the bits a, b, c.
     """
-
-    def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
-        zero = a & b & c & np.uint32(0)
-        result = zero
-        for i in range(8):
-            chosen = (d >> np.uint32(i) & 1).astype(bool)
-            term = (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
-            result = result | np.where(chosen, term, zero)
-        return result
-
-    return compute
+    zero = a & b & c & np.uint32(0)
+    result = zero
+    for i in range(8):
+        chosen = (d >> np.uint32(i) & 1).astype(bool)
+        term = (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
+        result = result | np.where(chosen, term, zero)
+    return result
 
 
-@row("mov", 1, f"pred b128 {BITS} {INTEGERS} f16 bf16 f32 f64")
-def _mov(modifiers: _Mods, type_: PtxType) -> Compute:
-    return lambda a: a
+plain_row("mov", 1, f"pred b128 {BITS} {INTEGERS} f16 bf16 f32 f64")(lambda a: a)
 
 
-@row("selp", 3, f"{BITS} {INTEGERS} f16 bf16 f32 f64", source_types={2: "pred"})
-def _selp(modifiers: _Mods, type_: PtxType) -> Compute:
-    return _chosen
-
-
-def _chosen(a: Array, b: Array, c: Array) -> Array:
+@plain_row("selp", 3, f"{BITS} {INTEGERS} f16 bf16 f32 f64", source_types={2: "pred"})
+def _selp(a: Array, b: Array, c: Array) -> Array:
     """Return, elementwise, `a` where `c` is true and `b` elsewhere."""
     return np.where(c, a, b)
 

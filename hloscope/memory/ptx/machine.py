@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from functools import partial
 from math import prod
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -210,33 +209,26 @@ def _special_registers() -> dict[str, Callable[[Batch], Array | int]]:
         "%cluster_ctarank": lambda b: 0,
         "%cluster_nctarank": lambda b: 1,
     }
-    for i, axis in enumerate("xyz"):
-        found |= {
-            f"%tid.{axis}": partial(_thread_index, axis=i),
-            f"%ntid.{axis}": partial(_size, axis=i, of_grid=False),
-            f"%ctaid.{axis}": partial(_block_index, axis=i),
-            f"%nctaid.{axis}": partial(_size, axis=i, of_grid=True),
-            f"%cluster_ctaid.{axis}": lambda b: 0,
-            f"%cluster_nctaid.{axis}": lambda b: 1,
-        }
+    for i in range(3):
+        found |= _registers_of_axis(i)
     return found
 
 
-def _thread_index(batch: Batch, axis: int) -> Array:
-    return _digit(batch.thread_of, batch.block, axis)
-
-
-def _block_index(batch: Batch, axis: int) -> Array:
-    return _digit(batch.blocks.start + batch.block_of, batch.grid, axis)
+def _registers_of_axis(i: int) -> dict[str, Callable[[Batch], Array | int]]:
+    axis = "xyz"[i]
+    return {
+        f"%tid.{axis}": lambda b: _digit(b.thread_of, b.block, i),
+        f"%ntid.{axis}": lambda b: b.block[i],
+        f"%ctaid.{axis}": lambda b: _digit(b.blocks.start + b.block_of, b.grid, i),
+        f"%nctaid.{axis}": lambda b: b.grid[i],
+        f"%cluster_ctaid.{axis}": lambda b: 0,
+        f"%cluster_nctaid.{axis}": lambda b: 1,
+    }
 
 
 def _digit(numbers: Ints, sizes: Dim3, axis: int) -> Array:
     found: Ints = numbers // prod(sizes[:axis]) % sizes[axis]
     return found
-
-
-def _size(batch: Batch, axis: int, *, of_grid: bool) -> int:
-    return (batch.grid if of_grid else batch.block)[axis]
 
 
 SPECIAL: Final = _special_registers()

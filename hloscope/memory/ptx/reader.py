@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Final, NamedTuple, NoReturn
+from collections.abc import Callable
+from itertools import chain
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from hloscope.errors import ParseError, did_you_mean
 from hloscope.memory.ptx.syntax import (
@@ -30,6 +32,8 @@ from hloscope.support.source import Source, Span
 # --------------------------------------------------------------------------------------------------
 # Tokens of PTX texts: names, numbers, strings and punctuation marks.
 
+
+T = TypeVar("T")
 
 _TOKEN: Final = pattern(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
@@ -129,7 +133,8 @@ class Cursor:
             self.fail(f"expected an integer, found `{self.next.text}`")
         token = self.take()
         try:
-            value = _integer(token.text)
+            digits = token.text.rstrip("U")
+            value = int(digits, 8 if digits[:1] == "0" and digits[1:].isdigit() else 0)
         except ValueError:
             self.fail(f"`{token.text}` is not an integer", token)
         return -value if negative else value
@@ -141,6 +146,24 @@ class Cursor:
         while self.next.kind != "end" and (end < 0 or self.next.at < end):
             self.at += 1
 
+    def take_until(self, *ends: str) -> list[Token]:
+        """Return the tokens before the next of `ends`, and advance to it."""
+        first = self.at
+        while self.next.text not in ends:
+            if self.next.kind == "end":
+                self.fail(f"expected `{'` or `'.join(ends)}`, found the end of the file")
+            self.at += 1
+        return self.tokens[first : self.at]
+
+    def listed(self, read: Callable[[], T], close: str) -> list[T]:
+        """Return what `read` returns for each part of a list, and advance past its end `close`."""
+        found = []
+        while not self.accept(close):
+            found.append(read())
+            if not self.accept(",") and self.next.text != close:
+                self.fail(f"expected `,` or `{close}`, found `{self.next.text}`")
+        return found
+
     def skip_block(self) -> None:
         """Skip the tokens from `{` to the matching `}`."""
         self.expect("{")
@@ -150,12 +173,6 @@ class Cursor:
             if token.kind == "end":
                 self.fail("expected `}`, found the end of the file", token)
             depth += {"{": 1, "}": -1}.get(token.text, 0)
-
-
-def _integer(text: str) -> int:
-    digits = text.rstrip("U")
-    is_octal = digits[:1] == "0" and digits[1:].isdigit()
-    return int(digits, 8 if is_octal else 0)
 
 
 def parse_float(text: str) -> Immediate:
@@ -196,12 +213,6 @@ _WITH_NUMBERS: Final = {
 _ALONE: Final = {".noreturn", ".explicitcluster", ".blocksareclusters"}
 
 
-class _Scope(NamedTuple):
-    """Registers declared between `{` and `}`: the unique name by the written name."""
-
-    registers: dict[str, str]
-
-
 def parse_ptx(text: str, name: str = "<string>") -> PtxModule:
     """Return the kernels of a PTX text.
 
@@ -233,27 +244,24 @@ class _Reader(Cursor):
             elif token.text == ".section":
                 self.name("a section")
                 self.skip_block()
-            elif token.text in _LINKING or token.text == ".pragma":
-                if token.text == ".pragma":
-                    self.skip_statement()
-            elif token.text in (".entry", ".func"):
-                if token.text == ".func":
-                    functions.append(self.device_function())
-                    continue
+            elif token.text == ".pragma":
+                self.skip_statement()
+            elif token.text == ".func":
+                functions.append(self.device_function())
+            elif token.text == ".entry":
                 kernel = self.kernel()
                 if kernel.name in kernels:
                     self.fail(f"kernel `{kernel.name}` is defined twice", token)
                 kernels[kernel.name] = kernel
             elif token.text.removeprefix(".") in _SPACES:
                 variables += self.variables(token.text[1:])
-            else:
+            elif token.text not in _LINKING:
                 self.fail(f"expected a directive, found `{token.text}`", token)
         return PtxModule(self.source, target, tuple(variables), kernels, tuple(functions))
 
     def skip_statement(self) -> None:
-        while (token := self.take()).text != ";":
-            if token.kind == "end":
-                self.fail("expected `;`, found the end of the file", token)
+        self.take_until(";")
+        self.take()
 
     def device_function(self) -> str:
         """Skip a device function, and return its name.
@@ -261,13 +269,10 @@ class _Reader(Cursor):
         Executed kernels may not call it.
         """
         if self.accept("("):
-            while not self.accept(")"):
-                if self.take().kind == "end":
-                    self.fail("expected `)`, found the end of the file")
+            self.take_until(")")
+            self.take()
         name = self.name("the name of a function")
-        while self.next.text not in ("{", ";"):
-            if self.take().kind == "end":
-                self.fail("expected `{` or `;`, found the end of the file")
+        self.take_until("{", ";")
         if not self.accept(";"):
             self.skip_block()
         return name
@@ -331,16 +336,10 @@ class _Reader(Cursor):
             width: Bytes of an element.
             size: Maximum number of bytes of the value.
         """
-        if self.next.text != "{":
-            data = self.element(width)
+        if self.accept("{"):
+            data = b"".join(self.listed(lambda: self.element(width), "}"))
         else:
-            self.expect("{")
-            parts = []
-            while not self.accept("}"):
-                parts.append(self.element(width))
-                if not self.accept(",") and self.next.text != "}":
-                    self.fail(f"expected `,` or `}}`, found `{self.next.text}`")
-            data = b"".join(parts)
+            data = self.element(width)
         if len(data) > size:
             self.fail(f"{len(data)} bytes of initial values do not fit into {size} bytes")
         return data
@@ -359,14 +358,7 @@ class _Reader(Cursor):
     def kernel(self) -> Kernel:
         name_token = self.next
         name = self.name("the name of a kernel")
-        params = list[Variable]()
-        if self.accept("("):
-            while not self.accept(")"):
-                if self.name("`.param`") != ".param":
-                    self.fail("expected `.param`", self.tokens[self.at - 1])
-                params += self.variables("param", is_param=True)
-                if not self.accept(",") and self.next.text != ")":
-                    self.fail(f"expected `,` or `)`, found `{self.next.text}`")
+        params = self.listed(self.parameter, ")") if self.accept("(") else []
         limits: dict[str, tuple[int, ...]] = {}
         while self.next.text != "{":
             token = self.take()
@@ -383,7 +375,7 @@ class _Reader(Cursor):
         body.read()
         return Kernel(
             name,
-            tuple(params),
+            tuple(chain(*params)),
             body.registers,
             tuple(body.variables),
             tuple(body.code),
@@ -393,6 +385,11 @@ class _Reader(Cursor):
             limits.get(".maxntid", ()),
             self.span(name_token),
         )
+
+    def parameter(self) -> list[Variable]:
+        if self.name("`.param`") != ".param":
+            self.fail("expected `.param`", self.tokens[self.at - 1])
+        return self.variables("param", is_param=True)
 
 
 class _Body:
@@ -409,17 +406,18 @@ class _Body:
         self.code: list[Instruction] = []
         self.labels: dict[str, int] = {}
         self.targets: dict[str, tuple[str, ...]] = {}
-        self.scopes: list[_Scope] = []
+        self.scopes: list[dict[str, str]] = []
+        """Registers declared in each open block: the unique name by the written name."""
 
     def read(self) -> None:
         reader = self.reader
         reader.expect("{")
-        self.scopes.append(_Scope({}))
+        self.scopes.append({})
         while self.scopes:
             token = reader.take()
             match token.text:
                 case "{":
-                    self.scopes.append(_Scope({}))
+                    self.scopes.append({})
                 case "}":
                     self.scopes.pop()
                 case ";":
@@ -458,10 +456,10 @@ class _Body:
             for each in names:
                 unique = each
                 while unique in self.registers:
-                    if unique in self.scopes[-1].registers.values():
+                    if unique in self.scopes[-1].values():
                         reader.fail(f"register `{each}` is declared twice", at)
                     unique = f"{unique}'"
-                self.scopes[-1].registers[each] = unique
+                self.scopes[-1][each] = unique
                 self.registers[unique] = kind
             if reader.accept(";"):
                 return
@@ -472,11 +470,8 @@ class _Body:
         reader.expect(":")
         if reader.next.text in (".branchtargets", ".calltargets", ".callprototype"):
             listed = reader.take().text == ".branchtargets"
-            names = []
-            while not reader.accept(";"):
-                names.append(reader.take())
-                if names[-1].kind == "end":
-                    reader.fail("expected `;`, found the end of the file")
+            names = reader.take_until(";")
+            reader.take()
             if listed:
                 self.targets[token.text] = tuple(n.text for n in names if n.kind == "name")
             return
@@ -491,18 +486,13 @@ class _Body:
             guard = Guard(self.register(reader.next, reader.name("a predicate")), negated)
             token = reader.next
             reader.name("an instruction")
-        operands = list[Operand]()
-        while not reader.accept(";"):
-            operands.append(self.operand())
-            if not reader.accept(",") and reader.next.text != ";":
-                reader.fail(f"expected `,` or `;`, found `{reader.next.text}`")
-        span = reader.span(token)
-        self.code.append(Instruction(token.text, tuple(operands), guard, span))
+        operands = tuple(reader.listed(self.operand, ";"))
+        self.code.append(Instruction(token.text, operands, guard, reader.span(token)))
 
     def register(self, token: Token, name: str) -> Register:
         for scope in reversed(self.scopes):
-            if name in scope.registers:
-                return Register(scope.registers[name])
+            if name in scope:
+                return Register(scope[name])
         if not name.startswith("%") and name != "_":
             self.reader.fail(f"`{name}` is not a register", token)
         return Register(name)
@@ -511,13 +501,7 @@ class _Body:
         reader = self.reader
         token = reader.take()
         if token.text in ("{", "("):  # `(` of a call's arguments
-            close = {"{": "}", "(": ")"}[token.text]
-            parts = list[Operand]()
-            while not reader.accept(close):
-                parts.append(self.operand())
-                if not reader.accept(",") and reader.next.text != close:
-                    reader.fail(f"expected `,` or `{close}`, found `{reader.next.text}`")
-            return Vector(tuple(parts))
+            return Vector(tuple(reader.listed(self.operand, {"{": "}", "(": ")"}[token.text])))
         if token.text == "[":
             return self.address()
         if token.text == "!":
@@ -541,7 +525,7 @@ class _Body:
 
     def named(self, token: Token) -> Register | Symbol:
         is_register = token.text.startswith("%") or token.text == "_"
-        if is_register or any(token.text in scope.registers for scope in self.scopes):
+        if is_register or any(token.text in scope for scope in self.scopes):
             return self.register(token, token.text)
         return Symbol(token.text)
 
@@ -557,7 +541,5 @@ class _Body:
             reader.fail(f"expected an address, found `{token.text}`", token)
         while reader.next.text in ("+", "-"):
             offset += reader.integer()
-        if reader.next.text != "]":
-            reader.fail(f"expected `]`, found `{reader.next.text}`")
         reader.expect("]")
         return Address(base, offset)

@@ -170,7 +170,8 @@ def execute(
     for number, content in enumerate(contents):
         memory.content(number)[: len(content)] = content
     layout = layout_of(kernel, module.variables, launch.shared, len(arrays))
-    steps = decode(kernel, Operands(kernel, _symbols(layout, memory), _WINDOWS))
+    symbols = {name: memory.address(number) for name, number in layout.globals.items()}
+    steps = decode(kernel, Operands(kernel, symbols | layout.offsets, _WINDOWS))
     numbers = _numbers_of(arguments)
     params = _parameters(kernel, layout, memory, arguments, numbers)
     recorder = Recorder(len(memory.bytes), on_access)
@@ -208,11 +209,6 @@ def _check_launch(kernel: Kernel, launch: Launch, limits: Limits) -> None:
     if kernel.most_threads and per_block > prod(kernel.most_threads):
         message = f"kernel `{kernel.name}` allows {prod(kernel.most_threads)} threads a block"
         raise KernelError(f"{message}, not {per_block}", span=kernel.span)
-
-
-def _symbols(layout: Layout, memory: GlobalMemory) -> dict[str, int]:
-    found = {name: memory.address(number) for name, number in layout.globals.items()}
-    return found | layout.offsets
 
 
 def _numbers_of(arguments: Sequence[Given]) -> tuple[int, ...]:
@@ -312,7 +308,10 @@ class _Running:
             if self.count > self.budget:
                 message = "the kernel executes more instructions than the limit allows"
                 raise KernelError(message, span=step.instruction.span, rule="max_steps")
-            active = self._active(step, lanes)
+            active = lanes
+            if step.guard:
+                mask = batch.register(step.guard)[lanes.at]
+                active = batch.chosen(lanes, ~mask if step.negated else mask)
             if step.kind == "value":
                 if len(active):
                     step.run(batch, active)
@@ -326,12 +325,6 @@ class _Running:
                 at, lanes = self._next() or (end, rest)
             else:
                 lanes = rest
-
-    def _active(self, step: Step, lanes: Lanes) -> Lanes:
-        if not step.guard:
-            return lanes
-        mask = self.batch.register(step.guard)[lanes.at]
-        return self.batch.chosen(lanes, ~mask if step.negated else mask)
 
     def _without(self, lanes: Lanes, gone: Lanes) -> Lanes:
         if len(gone) == len(lanes):
@@ -525,10 +518,9 @@ def answer_of(
     for number, original in enumerate(originals):
         content = memory.content(number).copy()
         outputs[memory.arrays[number].name] = content.view(original.dtype).reshape(original.shape)
-    source = done.kernel.span.source.name
     return PtxRun(
         done.kernel.name,
-        source,
+        done.kernel.span.source.name,
         done.launch,
         done.shared,
         arrays,

@@ -7,6 +7,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from msgspec import Struct
 
+from hloscope.memory.ptx.counting import changes
 from hloscope.memory.ptx.machine import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
@@ -223,24 +224,19 @@ def _load(ins: Instruction, number: int, operands: Operands) -> Run:
     if len(ins.operands) not in (2, 3):  # the third operand is a cache policy
         fail(ins, f"expected 2 operands, found {len(ins.operands)}")
     place = place_of(ins, ins.operands[1], operands, form.space)
-    writes = [operands.writes(ins, o, form.type) for o in _parts(ins, ins.operands[0], form)]
+    writes = [
+        operands.writes(ins, o, form.type) for o in parts_of(ins, ins.operands[0], form.parts)
+    ]
 
     def run(batch: Batch, lanes: Lanes) -> None:
         for space, mine, at in _by_space(form, batch, lanes, place.addresses(batch, lanes)):
             memory, offsets = locate(ins, number, "read", form.width, space, batch, mine, at)
-            _fetch(memory, offsets, form, writes, batch, mine)
+            view, first = _numbers(memory, form.type), offsets // form.type.bytes
+            loaded = [view[first + i] for i in range(form.parts)]  # before any register changes
+            for write, raw in zip(writes, loaded, strict=True):
+                write(batch, mine, from_bits(raw, form.type))
 
     return run
-
-
-def _fetch(
-    memory: Array, offsets: Ints, form: _Form, writes: list[Write], batch: Batch, lanes: Lanes
-) -> None:
-    view = _numbers(memory, form.type)
-    first = offsets // form.type.bytes
-    loaded = [view[first + i] for i in range(form.parts)]  # all before any register changes
-    for write, raw in zip(writes, loaded, strict=True):
-        write(batch, lanes, from_bits(raw, form.type))
 
 
 def _numbers(memory: Array, type_: PtxType) -> Array:
@@ -249,10 +245,15 @@ def _numbers(memory: Array, type_: PtxType) -> Array:
     return memory[:whole].view(type_.raw)
 
 
-def _parts(ins: Instruction, operand: Operand, form: _Form) -> tuple[Operand, ...]:
+def parts_of(ins: Instruction, operand: Operand, count: int) -> tuple[Operand, ...]:
+    """Return the parts of a vector operand, or the operand alone.
+
+    Raises:
+        ParseError: The operand does not have `count` parts.
+    """
     parts = operand.parts if isinstance(operand, Vector) else (operand,)
-    if len(parts) != form.parts:
-        fail(ins, f"expected {form.parts} registers, found {len(parts)}")
+    if len(parts) != count:
+        fail(ins, f"expected {count} registers, found {len(parts)}")
     return parts
 
 
@@ -263,7 +264,7 @@ def _store(ins: Instruction, number: int, operands: Operands) -> Run:
     if form.space in ("const", "param"):
         fail(ins, f"nothing can be stored in .{form.space} memory")
     place = place_of(ins, ins.operands[0], operands, form.space)
-    reads = [operands.reads(ins, o, form.type) for o in _parts(ins, ins.operands[1], form)]
+    reads = [operands.reads(ins, o, form.type) for o in parts_of(ins, ins.operands[1], form.parts)]
 
     def run(batch: Batch, lanes: Lanes) -> None:
         for space, mine, at in _by_space(form, batch, lanes, place.addresses(batch, lanes)):
@@ -287,18 +288,20 @@ def _atomic(ins: Instruction, number: int, operands: Operands) -> Run:
     given = ins.operands[1:] if has_result else ins.operands
     if len(given) not in (1 + sources, 2 + sources):
         fail(ins, f"expected an address and {sources} operands")
-    update = atomic_of(name, form.type)
-    if update is None or (form.parts > 1 and name == "cas"):
+    types, update = _UPDATES[name]
+    if form.type.name not in types.split() or (form.parts > 1 and name == "cas"):
         fail(ins, f"no operation .{name} of .{form.type.name}")
     place = place_of(ins, given[0], operands, form.space)
     type_ = form.type
     rows = [
-        [operands.reads(ins, o, type_) for o in _parts(ins, s, form)]
+        [operands.reads(ins, o, type_) for o in parts_of(ins, s, form.parts)]
         for s in given[1 : 1 + sources]
     ]
     results: list[Write] = []
     if has_result:
-        results = [operands.writes(ins, o, type_) for o in _parts(ins, ins.operands[0], form)]
+        results = [
+            operands.writes(ins, o, type_) for o in parts_of(ins, ins.operands[0], form.parts)
+        ]
 
     def run(batch: Batch, lanes: Lanes) -> None:
         for space, mine, at in _by_space(form, batch, lanes, place.addresses(batch, lanes)):
@@ -367,12 +370,6 @@ _UPDATES: Final[dict[str, tuple[str, Update]]] = {
 }
 
 
-def atomic_of(name: str, type_: PtxType) -> Update | None:
-    """Return the atomic operation named `name`; `None` if it does not exist for the type."""
-    types, update = _UPDATES[name]
-    return update if type_.name in types.split() else None
-
-
 def apply_in_order(
     memory: Array, at: Ints, values: list[Array], update: Update, type_: PtxType
 ) -> Array:
@@ -392,9 +389,7 @@ def apply_in_order(
     # operations that do not commute.
     order = np.argsort(at, kind="stable")
     places = at[order]
-    starts = np.ones(len(at), bool)
-    starts[1:] = places[1:] != places[:-1]
-    first = np.flatnonzero(starts)
+    first = np.flatnonzero(changes(places))
     rounds = np.arange(len(at)) - np.repeat(first, np.diff(np.append(first, len(at))))
     by_round = np.argsort(rounds, kind="stable")
     bounds = np.cumsum(np.bincount(rounds))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from hloscope.memory.ptx.counting import changes
 from hloscope.memory.ptx.machine import WARP, Batch, KernelError, Lanes, Operands, fail, refuse
-from hloscope.memory.ptx.syntax import TYPES, Instruction, Pair, Vector
-from hloscope.memory.ptx.transfers import Place, Run, locate, place_of
+from hloscope.memory.ptx.syntax import TYPES, Instruction, Pair
+from hloscope.memory.ptx.transfers import Place, Run, locate, parts_of, place_of
 from hloscope.support.arrays import Array, Ints, np
 
 # --------------------------------------------------------------------------------------------------
@@ -67,9 +68,7 @@ def _shuffle(ins: Instruction, operands: Operands) -> Run:
 
 def _requests(batch: Batch, lanes: Lanes) -> tuple[Ints, Ints]:
     """Return the index in `lanes` of each warp's first lane, and the rank of each lane's warp."""
-    warps = batch.warp_of[lanes.at]
-    starts = np.ones(len(warps), bool)
-    starts[1:] = warps[1:] != warps[:-1]
+    starts = changes(batch.warp_of[lanes.at])
     return np.flatnonzero(starts), np.cumsum(starts) - 1
 
 
@@ -255,16 +254,12 @@ def _load_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
     """
     count, transposed = _matrix_form(ins)
     place = place_of(ins, ins.operands[1], operands, "shared")
-    target = ins.operands[0]
-    parts = target.parts if isinstance(target, Vector) else (target,)
-    if len(parts) != count:
-        fail(ins, f"expected {count} registers, found {len(parts)}")
+    parts = parts_of(ins, ins.operands[0], count)
     writes = [operands.writes(ins, o, TYPES["b32"]) for o in parts]
     row, column = _fragment(transposed)
 
     def run(batch: Batch, lanes: Lanes) -> None:
-        given = ins, number, "read", count, place, batch, lanes
-        memory, rows = _rows_of_matrices(*given)
+        memory, rows = _rows_of_matrices(ins, number, "read", count, place, batch, lanes)
         for i, write in enumerate(writes):
             pairs = memory[rows[:, i, :][:, row] + column]
             write(batch, lanes, np.ascontiguousarray(pairs).view(np.uint32).reshape(-1))
@@ -279,16 +274,12 @@ def _store_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
     """
     count, transposed = _matrix_form(ins)
     place = place_of(ins, ins.operands[0], operands, "shared")
-    source = ins.operands[1]
-    parts = source.parts if isinstance(source, Vector) else (source,)
-    if len(parts) != count:
-        fail(ins, f"expected {count} registers, found {len(parts)}")
+    parts = parts_of(ins, ins.operands[1], count)
     reads = [operands.reads(ins, o, TYPES["b32"]) for o in parts]
     row, column = _fragment(transposed)
 
     def run(batch: Batch, lanes: Lanes) -> None:
-        given = ins, number, "written", count, place, batch, lanes
-        memory, rows = _rows_of_matrices(*given)
+        memory, rows = _rows_of_matrices(ins, number, "written", count, place, batch, lanes)
         for i, read in enumerate(reads):
             pairs = np.ascontiguousarray(np.broadcast_to(read(batch, lanes), len(lanes)))
             memory[rows[:, i, :][:, row] + column] = pairs.view(np.uint16).reshape(-1, WARP, 2)

@@ -486,22 +486,17 @@ def _(space: TilingSpace, ins: Instruction, op: AllGather, tile: Tile, output: i
 def _gathered(
     space: TilingSpace, here: DimTile, at: DimTile, part: int, whole: int, tile: Tile
 ) -> CarriedTile:
-    crosses = at.last - (part - 1)
+    fit, reason = TilePrecision.EXACT, ""
     if space.is_symbolic:
-        return CarriedTile(
-            tile, TilePrecision.UNCHECKED, "whether a tile crosses into the next part"
-        )
-    if not starts_inside(space, here):
-        return CarriedTile(
-            tile,
-            TilePrecision.UNDER,
-            "a tile that begins below 0 is taken for one before the first",
-        )
-    if space.bounds(space.simplify(crosses)).hi > 0:
-        return CarriedTile(tile, TilePrecision.UNDER, _CROSSES)
-    if here.upper_bound is not Const(whole) and not ends_inside(space, here):
-        return CarriedTile(tile, TilePrecision.OVER, "an upper bound within a part is not kept")
-    return CarriedTile(tile)
+        fit, reason = TilePrecision.UNCHECKED, "whether a tile crosses into the next part"
+    elif not starts_inside(space, here):
+        fit = TilePrecision.UNDER
+        reason = "a tile that begins below 0 is taken for one before the first"
+    elif space.bounds(space.simplify(at.last - (part - 1))).hi > 0:
+        fit, reason = TilePrecision.UNDER, _CROSSES
+    elif here.upper_bound is not Const(whole) and not ends_inside(space, here):
+        fit, reason = TilePrecision.OVER, "an upper bound within a part is not kept"
+    return CarriedTile(tile, fit, reason)
 
 
 refuse(

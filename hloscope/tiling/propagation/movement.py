@@ -253,21 +253,13 @@ _CLAMPED = "a start that can only be 0 is not read"
 _AFFECTED = "a tile of the operand may lie between the elements that are taken"
 
 
-def _sliced(tile: DimTile, start: Expr, step: int) -> DimTile:
-    """Return the operand's tile along one dimension: index `i` reads `start + i * step`."""
-    return DimTile(
-        tile.offset * step + start,
-        tile.size,
-        tile.stride * step,
-        tile.upper_bound * step + start,
-    )
-
-
 def _sliced_part(
     space: TilingSpace, tile: Tile, starts: Sequence[Expr], steps: Sequence[int]
 ) -> CarriedTile:
+    """Return the operand's tile of a slice: along a dimension, `i` reads `start + i * step`."""
     dims = [
-        _sliced(d, start, step) for d, start, step in zip(tile.dims, starts, steps, strict=True)
+        DimTile(d.offset * step + start, d.size, d.stride * step, d.upper_bound * step + start)
+        for d, start, step in zip(tile.dims, starts, steps, strict=True)
     ]
     shifted = [d for d, start in zip(tile.dims, starts, strict=True) if start != Const(0)]
     return exact_unless(lost_start(space, shifted), tile.with_dims(dims))
@@ -304,11 +296,16 @@ def start_of(space: TilingSpace, ins: Instruction, operand: int) -> Expr | None:
     if number is None:
         return None
     origin, bounds = space.runtime[number].origin, space.runtime[number].bounds
-    if isinstance(origin.op, Constant) and isinstance(origin.type, TensorType):
-        value = origin.op.literal.integers(origin.type)
-        if value is not None:
-            return Const(min(max(value[0], bounds.lo), bounds.hi))
-    return Runtime(number)
+    value = _clamped_constant(origin, bounds.lo, bounds.hi)
+    return Runtime(number) if value is None else Const(value)
+
+
+def _clamped_constant(value: Instruction, low: int, high: int) -> int | None:
+    """Return a constant integer, clamped to a range; `None` for other values."""
+    if not isinstance(value.op, Constant) or not isinstance(value.type, TensorType):
+        return None
+    found = value.op.literal.integers(value.type)
+    return None if found is None else min(max(found[0], low), high)
 
 
 @to_operands(DynamicSlice)
@@ -349,7 +346,7 @@ def _(
         return refused(_OLD)
     dims = []
     for d, n, room, start in zip(tile.dims, update, target, ins.operands[2:], strict=True):
-        at = _known_start(start, room - n)
+        at = _clamped_constant(start, 0, max(room - n, 0))
         if at is None:
             return refused("where the update lies is known at run time")
         bound = maximum(minimum(d.upper_bound - at, n), 0)
@@ -361,14 +358,6 @@ def _(
         CarriedTile(tile.with_dims(dims)),
         *[scalar] * (len(ins.operands) - 2),
     )
-
-
-def _known_start(start: Instruction, most: int) -> int | None:
-    if isinstance(start.op, Constant) and isinstance(start.type, TensorType):
-        value = start.op.literal.integers(start.type)
-        if value is not None:
-            return min(max(value[0], 0), max(most, 0))
-    return None
 
 
 refuse(

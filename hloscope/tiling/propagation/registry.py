@@ -183,13 +183,13 @@ def parts(*every: CarriedTile) -> Propagated:
     return Propagated(every)
 
 
-def exact_unless(reason: str, tile: Tile, fit: TilePrecision = TilePrecision.OVER) -> CarriedTile:
-    """Return the tile with precision `fit` and the reason; as exact if the reason is empty.
+def exact_unless(reason: str, tile: Tile) -> CarriedTile:
+    """Return the tile as a superset of what is needed, with the reason; exact without a reason.
 
     >>> exact_unless("", Tile()).fit.value, exact_unless("edges", Tile()).fit.value
     ('exact', 'over')
     """
-    return CarriedTile(tile, fit, reason) if reason else CarriedTile(tile)
+    return CarriedTile(tile, TilePrecision.OVER, reason) if reason else CarriedTile(tile)
 
 
 def refused(reason: str, code: RefusalCode = RefusalCode.INVALID_ARGUMENT) -> Refusal:

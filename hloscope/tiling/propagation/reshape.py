@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from msgspec.structs import replace
+
 from hloscope.affine import ONE, Const, Expr, minimum
 from hloscope.indexing import delinearize, linearize, major_to_minor, output_sizes, sizes
 from hloscope.ir import Dims, Instruction, TensorType
@@ -160,14 +162,13 @@ def _through_group(
     if wrong:
         return _non_contiguous(dims, found, from_sizes, to_sizes, wrong)
     if not collapses:
-        found = tuple([_bounded(space, d, n) for d, n in zip(found, to_sizes, strict=True)])
+        found = tuple(
+            [
+                replace(d, upper_bound=space.simplify(minimum(d.upper_bound, n)))
+                for d, n in zip(found, to_sizes, strict=True)
+            ]
+        )
     return found, joined(dropped, reason)
-
-
-def _bounded(space: TilingSpace, tile: DimTile, n: int) -> DimTile:
-    """Return the tile of a dimension with an upper bound of at most `n`."""
-    bound = space.simplify(minimum(tile.upper_bound, n))
-    return DimTile(tile.offset, tile.size, tile.stride, bound)
 
 
 def _collapsed(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target: Dims) -> Through:
@@ -307,21 +308,11 @@ def _not_contiguous(many: Sequence[DimTile], shape: Dims, *, collapses: bool) ->
         i += 1
     j = len(many) - 1
     while j >= 0 and (
-        _is_whole(many[j], shape[j])
-        or (collapses and many[j].size is ONE and _have_size_one_after(many, j))
+        many[j].size * many[j].stride == Const(shape[j])
+        or (collapses and all(d.size is ONE for d in many[j:]))
     ):
         j -= 1
     return "Multiple dimensions are partially tiled" if i < j else ""
-
-
-def _is_whole(tile: DimTile, n: int) -> bool:
-    size, stride = _number(tile.size), _number(tile.stride)
-    return size is not None and stride is not None and size * stride == n
-
-
-def _have_size_one_after(many: Sequence[DimTile], j: int) -> bool:
-    """Do all of the tiles `many` after number `j` have size 1?"""
-    return all(d.size is ONE for d in many[j + 1 :])
 
 
 def _non_contiguous(

@@ -34,7 +34,7 @@ def test_banks_are_counted_as_sets(lanes: list[tuple[int, int, int]], width: int
     warps = np.array([warp for (warp, _), _ in chosen])
     numbers = np.array([lane for (_, lane), _ in chosen])
     offsets = np.array([at for _, at in chosen])
-    found = bank_words(warps, numbers, offsets, width)
+    _, found = bank_words(warps, numbers, offsets, width)
     phases: dict[tuple[int, int], set[int]] = {}
     for (warp, lane), at in chosen:
         phase = lane // (128 // max(width, 4))
