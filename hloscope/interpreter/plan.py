@@ -19,6 +19,7 @@ from hloscope.interpreter.reuse import (
     NO_GRANT,
     Grant,
     Reuse,
+    can_overwrite,
     inner_plans,
     owned_by_loop,
     reuse,
@@ -161,9 +162,11 @@ class Plan:
         """
         # Cached, as every run of the plan needs it.
         if owned not in self._straight:
-            flat, found = self.inlined, self._plans.reuse(self)
-            made = None if flat is None or found is None else straight(flat, found, owned)
-            self._straight[owned] = made
+            flat = self.inlined
+            # Most programs have no kernel that can write to an operand: then the memory of values
+            # is not analysed, which would take a seventh of the first run.
+            found = self._plans.reuse(self) if can_overwrite(self) else None
+            self._straight[owned] = None if flat is None else straight(flat, found, owned)
         return self._straight[owned]
 
     @cached_property
@@ -298,17 +301,13 @@ class Plans:
         return known[computation]
 
     def reuse(self, plan: Plan) -> Reuse | None:
-        """Return how a plan uses memory: what it may overwrite, and where its results lie.
+        """Return what a plan may overwrite, and where its results lie; `None` if that is unknown.
 
-        `None` if it has no straight-line program.
+        That is so if it has no straight-line program.
         """
-
-        def inner(outer: Plan) -> list[Plan]:
-            return inner_plans(outer.inlined) if outer.inlined else []
-
         # Cached, as that of a loop's body decides about the loop and about the body's own program.
         known = self._reuse
-        for inside in needed_first([plan], inner, known):
+        for inside in needed_first([plan], inner_plans, known):
             known[inside] = reuse(inside, inside.inlined, known) if inside.inlined else None
         return known[plan]
 

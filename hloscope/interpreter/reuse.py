@@ -192,14 +192,26 @@ def reuse(plan: Plan, inlined: Inlined, known: Mapping[Plan, Reuse | None]) -> R
     return _Analysis(plan, inlined, known).run()
 
 
-def inner_plans(inlined: Inlined) -> list[Plan]:
-    """Return the called plans whose use of memory must be known before that of `inlined`."""
+def inner_plans(plan: Plan) -> list[Plan]:
+    """Return the called plans whose use of memory must be known before that of a plan.
+
+    There are none if the plan has no straight-line program.
+    """
     return [
-        plan
-        for entry in inlined.entries
-        for plan, _ in entry.regions
-        if isinstance(entry.ins.op, While | Case) or not plan.is_elementwise
+        inner
+        for entry in (plan.inlined.entries if plan.inlined else ())
+        for inner, _ in entry.regions
+        if isinstance(entry.ins.op, While | Case) or not inner.is_elementwise
     ]
+
+
+def can_overwrite(plan: Plan) -> bool:
+    """Has a plan, or a plan that it calls, a kernel that can write to an operand?"""
+    return any(
+        isinstance(entry.step.kernel, Writing)
+        for inner in reached([plan], inner_plans)
+        for entry in (inner.inlined.entries if inner.inlined else ())
+    )
 
 
 class _Analysis:

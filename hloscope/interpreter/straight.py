@@ -202,22 +202,23 @@ def inlined(plan: Plan) -> Inlined | None:
     return flat.inlined()
 
 
-def straight(flat: Inlined, reuse: Reuse, owned: frozenset[int]) -> Straight:
+def straight(flat: Inlined, reuse: Reuse | None, owned: frozenset[int]) -> Straight:
     """Return the straight-line program that may overwrite the arrays of some arguments.
 
     Args:
         flat: The plan with its calls inlined.
-        reuse: What the plan does with memory.
+        reuse: What the plan does with memory; `None` if it overwrites no operand.
         owned: Numbers of the argument leaves (tuples flattened) that it may overwrite.
     """
     freed: list[list[int]] = [[] for _ in flat.entries]
     for slot, number in flat.last.items():
         if number < len(freed) and slot not in flat.known:
             freed[number].append(slot)
-    rows = [
-        _row(entry, tuple(dead), reuse.may_write(number, owned), reuse.grants(number, owned))
-        for number, (entry, dead) in enumerate(zip(flat.entries, freed, strict=True))
-    ]
+    rows = []
+    for number, (entry, dead) in enumerate(zip(flat.entries, freed, strict=True)):
+        may_write = reuse is not None and reuse.may_write(number, owned)
+        grants = reuse.grants(number, owned) if reuse else ()
+        rows.append(_row(entry, tuple(dead), may_write, grants))
     return Straight(tuple(rows), flat.template, flat.count, flat.tail, _result_getter(flat.results))
 
 
