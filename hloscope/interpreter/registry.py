@@ -170,6 +170,10 @@ class Site(NamedTuple):
         type_ = self.result
         return type_.rank > 0 and (not type_.is_static or byte_size(type_) >= _LARGE)
 
+    def value(self, results: tuple[Value, ...]) -> Value:
+        """Return the value of the instruction with these results: the only one, or their tuple."""
+        return results if isinstance(self.ins.type, TupleType) else results[0]
+
     @property
     def config(self) -> Mapping[str, Any]:
         """Entries of the backend config; empty if it is absent or cannot be parsed."""

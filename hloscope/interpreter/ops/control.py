@@ -93,7 +93,6 @@ def _token(op: AfterAll, at: Site) -> Kernel:
 def _case(op: Case, at: Site) -> Kernel:
     """Return the kernel of `case`; an index out of range selects the last branch."""
     own_operands = len(at.ins.operands) > 1
-    several = _is_several(at)
 
     def run(branches: tuple[Region, ...], values: list[Any]) -> Value:
         selector = values[0]
@@ -103,8 +102,7 @@ def _case(op: Case, at: Site) -> Kernel:
         # The operands of other branches are dropped first, which frees their memory.
         given = [values[1 + index]] if own_operands else []
         values.clear()
-        results = branches[index].taking(given)
-        return results if several else results[0]
+        return at.value(branches[index].taking(given))
 
     return Moving(run)
 
@@ -112,7 +110,6 @@ def _case(op: Case, at: Site) -> Kernel:
 @evaluates(While)
 def _while(op: While, at: Site) -> Kernel:
     """Return the kernel of `while`."""
-    several = _is_several(at)
     whole = len(at.ins.operands) == 1 and isinstance(at.ins.operands[0].type, TupleType)
 
     def run(regions: tuple[Region, ...], state: list[Any]) -> Value:
@@ -121,14 +118,9 @@ def _while(op: While, at: Site) -> Kernel:
             results = body.taking(state)
             state = [results] if whole else [*results]
             del results  # so that the next iteration frees an array of the state after its last use
-        return state[0] if whole or not several else tuple(state)
+        return state[0] if whole else at.value(tuple(state))
 
     return Moving(run)
-
-
-def _is_several(at: Site) -> bool:
-    """Is the value of the instruction a tuple, so that its kernel returns a tuple of results?"""
-    return isinstance(at.ins.type, TupleType)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -200,8 +192,7 @@ def _async_update(op: AsyncUpdate, at: Site) -> Kernel:
 @evaluates(AsyncDone)
 def _async_done(op: AsyncDone, at: Site) -> Kernel:
     if op.region:
-        several = isinstance(at.ins.type, TupleType)
-        return lambda begun: begun if several else begun[0]
+        return at.value
     if op.wrapped_name in BARE_STARTS:
         return lambda *begun: begun[-1]  # a region comes first where the op repeats it
     return lambda *begun: begun[-1][1]
@@ -214,13 +205,7 @@ def _async_done(op: AsyncDone, at: Site) -> Kernel:
 @evaluates(Composite)
 def _composite(op: Composite, at: Site) -> Kernel:
     """Return the kernel of `composite`: the results of its decomposition."""
-    several = isinstance(at.ins.type, TupleType)
-
-    def kernel(regions: tuple[Region, ...], *values: Value) -> Value:
-        results = regions[0](*values)
-        return results if several else results[0]
-
-    return kernel
+    return lambda regions, *values: at.value(regions[0](*values))
 
 
 @evaluates(RunParallel)
@@ -239,7 +224,6 @@ def _run_parallel(op: RunParallel, at: Site) -> Kernel:
         raise EvaluationError(
             f"the programs take {sum(counts)} values, found {len(at.ins.operands)}"
         )
-    several = isinstance(at.ins.type, TupleType)
 
     def kernel(*values: Value) -> Value:
         # A feeding function runs only when `infeed` takes its value.
@@ -249,8 +233,7 @@ def _run_parallel(op: RunParallel, at: Site) -> Kernel:
         inner = replace(world, extra={**world.extra, INFEED: queue})
         found = run_grid(rows, arguments, inner)
         world.steps = inner.steps
-        results = tuple([value for own in found for value in own])
-        return results if several else results[0]
+        return at.value(tuple([value for own in found for value in own]))
 
     return kernel
 

@@ -23,7 +23,6 @@ from hloscope.interpreter.ops.reduction import (
     is_narrow,
     is_quantized,
     lifted,
-    one_or_all,
 )
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value, claim
@@ -125,7 +124,7 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
         positions = counts(window, operands[0].shape)
         starts = tuple([np.broadcast_to(v, positions) for v in inits])
         if 0 in positions:
-            return one_or_all(at, starts)
+            return at.value(starts)
         items = tuple(
             [
                 padded(promoted(x, t), v, window.padding, window.base_dilations)
@@ -141,10 +140,10 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
             for tap in product(*[range(s.taps) for s in slides]):
                 place = tuple([s.at(k) for s, k in zip(slides, tap, strict=True)])
                 starts = body(*starts, *[x[place] for x in items])
-            return one_or_all(at, starts)
+            return at.value(starts)
         for axis in reversed(range(len(slides))):
             items = _fold_axis(body, items, axis, slides[axis])
-        return one_or_all(at, body(*starts, *items))
+        return at.value(body(*starts, *items))
 
     return kernel
 
