@@ -222,23 +222,16 @@ class Plan:
         size = byte_size(ins.type)
         if size > self.world.max_bytes:
             many = f"{size:,} bytes, at most {self.world.max_bytes:,} are allowed"
-            error = EvaluationError(f"`{ins.name}` needs {many}", span=ins.span, rule="max_bytes")
-            return _refuse_with(error)
+            message = f"`{ins.name}` needs {many}"
+            return Refusal(EvaluationError(message, span=ins.span, rule="max_bytes"))
         try:
             check_evaluable(ins.type)
             return with_flop_count(kernel(ins, self.world), ins, self.world)
         except HloscopeError as error:  # it may never be reached
-            return _refuse_with(error)
+            return Refusal(error)
         except (AssertionError, LookupError, TypeError, ValueError) as error:
-            return _refuse(f"`{ins.op.name}` is not valid: {error}", ins)
-
-
-def _refuse(message: str, ins: Instruction) -> Kernel:
-    return _refuse_with(EvaluationError(message, span=ins.span))
-
-
-def _refuse_with(error: HloscopeError) -> Kernel:
-    return Refusal(error)
+            message = f"`{ins.op.name}` is not valid: {error}"
+            return Refusal(EvaluationError(message, span=ins.span))
 
 
 def _is_elementwise(computation: Computation, known: Mapping[Computation, bool]) -> bool:

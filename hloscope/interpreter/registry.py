@@ -174,6 +174,15 @@ class Site(NamedTuple):
         """Return the value of the instruction with these results: the only one, or their tuple."""
         return results if isinstance(self.ins.type, TupleType) else results[0]
 
+    def kernel_of(self, op: Op, type_: Type, operands: int | None = None) -> Kernel:
+        """Return the kernel of `op`, evaluated in place of the instruction with a value of `type_`.
+
+        It takes the first `operands` operands, all by default.
+        """
+        ins = self.ins
+        own = ins.operands[:operands]
+        return kernel(Instruction(ins.name, type_, op, own, ins.calls, span=ins.span), self.world)
+
     @property
     def config(self) -> Mapping[str, Any]:
         """Entries of the backend config; empty if it is absent or cannot be parsed."""

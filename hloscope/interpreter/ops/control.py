@@ -13,9 +13,9 @@ from hloscope.errors import UnknownNameError, UnsupportedError, did_you_mean
 from hloscope.interpreter.ops.transfers import zeros
 from hloscope.interpreter.parallel import INFEED, run_grid
 from hloscope.interpreter.plan import Plans, run
-from hloscope.interpreter.registry import Kernel, Moving, Region, Site, evaluates, kernel
+from hloscope.interpreter.registry import Kernel, Moving, Region, Site, evaluates
 from hloscope.interpreter.values import TOKEN, EvaluationError, Value, World
-from hloscope.ir import Computation, Instruction, Op, TupleType, Type
+from hloscope.ir import Computation, Op, TupleType, Type
 from hloscope.ops import (
     BARE_STARTS,
     ELEMENTWISE,
@@ -138,11 +138,11 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
     """
     if op.region:
         return lambda regions, *values: regions[0](*values)
-    type_, has_regions = at.ins.type, bool(at.ins.calls)
-    if op.wrapped is not None and op.wrapped.name in BARE_STARTS:
-        return _wrapped_kernel(op, at, type_)
-    if not isinstance(type_, TupleType):
-        return _wrapped_kernel(op, at, type_)
+    type_, has_regions, wrapped = at.ins.type, bool(at.ins.calls), op.wrapped
+    is_bare = wrapped is not None and wrapped.name in BARE_STARTS
+    if is_bare or not isinstance(type_, TupleType):
+        assert wrapped is not None
+        return at.kernel_of(wrapped, type_)
     given, result, *contexts = type_.elements
     if result == TupleType(()):
         raise UnsupportedError(f"`{op.name}` whose result is there only when it is done")
@@ -150,7 +150,10 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
         raise UnsupportedError(f"`{op.name}` to which an update brings operands")
     rest = tuple(map(zeros, contexts))
     packs = isinstance(given, TupleType)
-    inner = _call_kernel(result) if _is_call(op) else _wrapped_kernel(op, at, result)
+    if wrapped is None or _is_call(op):
+        inner = _call_kernel(result)
+    else:
+        inner = at.kernel_of(wrapped, result)
 
     def start(*values: Any) -> Value:
         operands = values[1:] if has_regions else values
@@ -173,14 +176,6 @@ def _call_kernel(result: Type) -> Kernel:
         return results if several else results[0]
 
     return inner
-
-
-def _wrapped_kernel(op: AsyncStart, at: Site, result: Type) -> Kernel:
-    """Return the kernel of the op that `op` starts, which is evaluated immediately."""
-    assert op.wrapped is not None
-    ins = at.ins
-    alone = Instruction(ins.name, result, op.wrapped, ins.operands, ins.calls, span=ins.span)
-    return kernel(alone, at.world)
 
 
 @evaluates(AsyncUpdate)

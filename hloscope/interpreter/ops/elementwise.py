@@ -97,8 +97,9 @@ def _elementwise(op: Elementwise, at: Site) -> Kernel:
     types = at.operands
     if all(isinstance(t, TensorType) and t.is_static for t in types):
         ufunc = _INTO.get(function)
-        can_write = ufunc and at.is_large and _is_alike(at)
-        return Writing(function, _into(ufunc)) if can_write else function
+        if ufunc is None or not at.is_large or not _is_alike(at):
+            return function
+        return Writing(function, lambda a, b: ufunc(a, b, out=a))
     scalars_too = op.name in ("select", "clamp")
 
     def kernel(*operands: Any) -> Any:
@@ -120,11 +121,6 @@ def _is_alike(at: Site) -> bool:
         for t in at.operands
     ]
     return all(alike) and dtype.kind in "fiu" and dtype.isbuiltin == 1
-
-
-def _into(ufunc: np.ufunc) -> Kernel:
-    """Return a kernel that writes the ufunc's result to its first operand's memory."""
-    return lambda a, b: ufunc(a, b, out=a)
 
 
 def function_of(op: Elementwise, operands: Sequence[ElementType], result: ElementType) -> Function:
@@ -179,11 +175,9 @@ def _with_settings(
         case ReducePrecision(exponent_bits=exponent, mantissa_bits=mantissa):
             if operands[0].kind == "float":
                 return reduced_precision(operands[0], exponent, mantissa)
-    match op.name:
-        case "complex" if result.kind == "complex":
+        case Elementwise(name="complex") if result.kind == "complex":
             return _complex(dtype_of(result))
-        case _:
-            return None
+    return None
 
 
 def plain_function(name: str, element: ElementType) -> Function | None:

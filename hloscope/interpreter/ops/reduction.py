@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -143,7 +143,7 @@ def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
     return [dtype_of(t.element) for t in types if isinstance(t, TensorType)]
 
 
-def is_quantized(types: tuple[Type, ...]) -> bool:
+def is_quantized(types: Iterable[Type]) -> bool:
     """Is any of the types quantized?
 
     Ops on quantized values round and clamp, so their order matters.
