@@ -110,27 +110,9 @@ class Prover:
             inverse: Whether the maps lead from the operand to the output.
             computation: The instruction's computation, if the maps lead to its parameters.
         """
-        asked = [(operand, leaf, accesses)]
+        asked = [(output, [(operand, leaf, accesses)])]
         options: Any = {"order": order, "inverse": inverse, "computation": computation}
-        return self.check_all(ins, output, asked, **options)[0]
-
-    def check_all(
-        self,
-        ins: Instruction,
-        output: int,
-        queries: Sequence[tuple[int, int, Accesses]],
-        *,
-        order: Order = "logical",
-        inverse: bool = False,
-        computation: Computation | None = None,
-    ) -> list[Check]:
-        """Check the maps of several operands of one output, with one traversal of the program.
-
-        `queries` has the number of the operand, that of the leaf, and the maps of each query. All
-        other arguments are as in `check`.
-        """
-        options: Any = {"order": order, "inverse": inverse, "computation": computation}
-        return self.check_outputs(ins, [(output, queries)], **options)[0]
+        return self.check_outputs(ins, asked, **options)[0][0]
 
     def check_outputs(
         self,
@@ -143,8 +125,8 @@ class Prover:
     ) -> list[list[Check]]:
         """Check the maps of several outputs, with one child process for isl.
 
-        `queries` has, for each output, its number and its queries, as in `check_all`. All other
-        arguments are as in `check`.
+        `queries` has, for each output, its number and its queries: the number of the operand, that
+        of the leaf, and the maps. All other arguments are as in `check`.
         """
         options = (order, inverse, computation)
         keys = [
