@@ -19,7 +19,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.interpreter.evaluation import Result, as_value, check_results, given_back, with_entry
+from hloscope.interpreter.evaluation import (
+    Result,
+    as_value,
+    check_count,
+    check_results,
+    given_back,
+    with_entry,
+)
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import (
     PROCESS,
@@ -469,10 +476,7 @@ def evaluate_grid(
         raise EvaluationError(f"{len(given)} lists of arguments for {count} processes")
     values = []
     for some in given:
-        if len(some) != len(taken):
-            types = ", ".join(map(str, taken))
-            message = f"{entry.name} takes {len(taken)} arguments ({types}), found {len(some)}"
-            raise EvaluationError(message, span=entry.span)
+        check_count(entry, some)
         pairs = enumerate(zip(some, taken, strict=True))
         values.append([as_value(v, t, f"argument {i}") for i, (v, t) in pairs])
     return run_grid([[entry] * partitions] * replicas, values, world)

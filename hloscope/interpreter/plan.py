@@ -419,7 +419,7 @@ def run_in(plan: Plan, env: list[Any], owned: frozenset[int] = frozenset()) -> t
     arguments in `owned` may be overwritten: nothing else reads their memory from now on.
     """
     world, program = plan.world, plan.straight(owned)
-    if program is not None and _can_skip_bookkeeping(world, program.count):
+    if program is not None and _can_skip_bookkeeping(world, program.flat.count):
         return _run_straight(program, env, world)
     frames = [_Frame(plan, env)]
     # The frame has a copy of the list; a reference left here would keep freed values alive.
@@ -490,7 +490,7 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
 
     Only this evaluation may refer to the list.
     """
-    env += program.template
+    env += program.flat.template
     entry = None
     try:
         for mode, kernel, first, second, target, freed, entry in program.rows:
@@ -520,13 +520,13 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
             for slot in freed:
                 env[slot] = None
     except Exception as error:
-        world.steps += program.tail
+        world.steps += program.flat.tail
         ins, operands = (entry.ins, entry.operands) if entry else (None, ())
         _raise_at(error, ins, operands, env)
     if world.max_steps is None and world.on_step is None:
-        world.steps += program.tail
+        world.steps += program.flat.tail
     else:
-        _count(world, program.tail, entry.step if entry else None)
+        _count(world, program.flat.tail, entry.step if entry else None)
     return program.give(env)  # type: ignore[no-any-return]
 
 

@@ -168,17 +168,12 @@ class Straight(Struct, eq=False):
 
     Attributes:
         rows: The kernels to run, in order.
-        template: Initial values of the slots after arguments and outer values.
-        count: Number of steps of the plan and its inlined callees; steps in regions are not
-            included.
-        tail: Number of steps after the last step with regions; they are counted at the end.
+        flat: The plan with its calls inlined, of which it is made.
         give: Function that returns the results from the list of slots.
     """
 
     rows: tuple[Row, ...]
-    template: list[Any]
-    count: int
-    tail: int
+    flat: Inlined
     give: Callable[[list[Any]], Any]
 
 
@@ -219,7 +214,7 @@ def straight(flat: Inlined, reuse: Reuse | None, owned: frozenset[int]) -> Strai
         may_write = reuse is not None and reuse.may_write(number, owned)
         grants = reuse.grants(number, owned) if reuse else ()
         rows.append(_row(entry, tuple(dead), may_write, grants))
-    return Straight(tuple(rows), flat.template, flat.count, flat.tail, _result_getter(flat.results))
+    return Straight(tuple(rows), flat, _result_getter(flat.results))
 
 
 class _Inliner:

@@ -237,7 +237,7 @@ def with_memory(maker: Maker, ins: Instruction) -> Maker:
             case Slice():
                 return _slice(op, at)
             case DynamicUpdateSlice():
-                return _update(inner, at)
+                return _update(at)
             case Scatter() if isinstance(at.ins.type, TensorType):
                 return _scatter(inner, at)
             case _:
@@ -339,7 +339,7 @@ def _slice(op: Slice, at: Site) -> Kernel:
     return kernel
 
 
-def _update(inner: Kernel, at: Site) -> Kernel:
+def _update(at: Site) -> Kernel:
     """Return a kernel that writes the run-time elements of an update into the whole memory.
 
     The start index is clamped as if the update's whole memory were written. `inner` is not used.

@@ -97,12 +97,8 @@ class _Slide(NamedTuple):
 
 
 def _slides(window: Window, positions: Sequence[int]) -> list[_Slide]:
-    return [
-        _Slide(*entry)
-        for entry in zip(
-            window.sizes, window.window_dilations, window.strides, positions, strict=True
-        )
-    ]
+    steps = window.window_dilations, window.strides, positions
+    return list(map(_Slide, window.sizes, *steps))
 
 
 @evaluates(ReduceWindow)
