@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -144,7 +144,7 @@ class Inlined(Struct, eq=False):
         results: Slots of the results.
         last: By slot, the number of the last entry that reads it, or makes it if none does; the
             number of entries for results.
-        known: Values of constants and of folded steps, by slot.
+        known: Types of constants and of folded steps, by slot.
         packed: Slots of tuples that the entries build of their operands.
         template: Initial values of the slots after arguments and outer values.
         count: Number of steps of the plan and its inlined callees; steps in regions are not
@@ -156,7 +156,7 @@ class Inlined(Struct, eq=False):
     given: int
     results: tuple[int, ...]
     last: dict[int, int]
-    known: Collection[int]
+    known: Mapping[int, Type]
     packed: Collection[int]
     template: list[Any]
     count: int
@@ -226,6 +226,8 @@ class _Inliner:
         self.entries: list[Entry] = []
         self.known: dict[int, Any] = {}
         """Values of constants and of folded steps, by slot."""
+        self.types: dict[int, Type] = {}
+        """Their types."""
         self.parts: dict[int, tuple[tuple[int, Type], ...]] = {}
         """For each slot of a tuple that the program builds, the slots and types of its elements."""
         self.folds: Final = plan.world.max_flops is None
@@ -299,7 +301,7 @@ class _Inliner:
         elif not regions and not is_refused and self._is_constant(step, operands):
             value = self._value(step, operands)
             if value is not None:
-                self.known[target] = value
+                self.known[target], self.types[target] = value, step.ins.type
                 return
         entry = Entry(step, operands, target, regions)
         if regions:
@@ -365,7 +367,7 @@ class _Inliner:
         template = [self.known[s] if s in read and s in self.known else None
                     for s in range(self.given, self.size)]  # fmt: skip
         return Inlined(
-            entries, self.given, self.results, last, self.known.keys(), self.parts.keys(), template,
+            entries, self.given, self.results, last, self.types, self.parts.keys(), template,
             self.count, self._since,
         )  # fmt: skip
 

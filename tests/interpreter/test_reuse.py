@@ -270,6 +270,47 @@ def test_a_branch_updates_in_place_what_the_loop_owns(counted: Counter[str]) -> 
     assert same([found], without_reuse(module, [X]))
 
 
+NESTED = """HloModule m
+cond { p = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(5)
+  ROOT c = pred[] compare(i, n), direction=LT }
+body { p = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  both = (f32[8,4], f32[8,4]) get-tuple-element(p), index=1
+  a = f32[8,4] get-tuple-element(both), index=0
+  b = f32[8,4] get-tuple-element(both), index=1
+  c = f32[8,4] get-tuple-element(p), index=2
+  z = s32[] constant(0)
+  one = s32[] constant(1)
+  row = f32[1,4] constant({{7,7,7,7}})
+  u = f32[8,4] dynamic-update-slice(b, row, i, z)
+  d = f32[8,4] add(KEPT, a)
+  j = s32[] add(i, one)
+  new = (f32[8,4], f32[8,4]) tuple(a, u)
+  ROOT r = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) tuple(j, new, d) }
+ENTRY e { x = f32[8,4] parameter(0)
+  y = f32[8,4] parameter(1)
+  z = s32[] constant(0)
+  both = (f32[8,4], f32[8,4]) tuple(y, x)
+  s = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) tuple(z, both, y)
+  ROOT w = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) while(s), condition=cond, body=body }"""
+
+
+@pytest.mark.parametrize(("kept", "in_place"), [("c", 5), ("b", 0)])
+def test_arrays_in_nested_tuples_are_overwritten_if_nothing_reads_them_later(
+    kept: str, in_place: int, counted: Counter[str]
+) -> None:
+    """The sum reads the array that is updated, or another one, after the update."""
+    module = parse_hlo(NESTED.replace("KEPT", kept))
+    x, y = X.copy(), X + 1
+    found = arrays(evaluate(module, [x, y]))
+    assert counted["in place"] == in_place
+    assert same(found, without_reuse(module, [X, X + 1]))
+    assert np.array_equal(x, X)
+    assert np.array_equal(y, X + 1)
+
+
 def test_a_captured_array_is_copied_by_a_branch(counted: Counter[str]) -> None:
     module = parse_stablehlo(program([loop("r", {"%s": "%x"}, [CHOOSE], ["%new"])], ["%r#1"]))
     found = arrays(evaluate(module, [X.copy(), X]))
