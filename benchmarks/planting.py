@@ -48,7 +48,7 @@ EQUIVALENT: Final[dict[str, str]] = {
     "claims.py empty: 0  ->  1": "no map has no point, in any number of dimensions",
     "floats.py extremum: a != 0 or b != 0  ->  And": "one zero is compared the long way",
     "structure.py _operand_leaves: 0  ->  1": "an asynchronous value that is no tuple is refused",
-    "elementwise.py _is_large: dtype.isbuiltin == 1  ->  NotEq": "it tells which way is faster",
+    "elementwise.py _is_alike: dtype.isbuiltin == 1  ->  NotEq": "it tells which way is faster",
     "meaning.py largest_number: -c > largest  ->  GtE": "an equal number takes its own place",
     "run_time_sizes.py sizes_agree: any((read.reason for read in size_reads(ins, 0, dimension) or"
     " ()))  ->  all": "all reads of a size have a reason or none has; without any, nothing expands",

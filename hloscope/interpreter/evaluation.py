@@ -240,16 +240,26 @@ def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
         EvaluationError: The number or the types of the arguments do not match the parameters.
     """
     computation, exact = prepared.computation, prepared.takes
-    if len(arguments) != len(exact):
-        types = ", ".join(map(str, computation.arguments))
-        count = f"{len(exact)} argument{'s' * (len(exact) != 1)}"
-        message = f"{computation.name} takes {count} ({types}), found {len(arguments)}"
-        raise EvaluationError(message, span=computation.span)
+    check_count(computation, arguments)
     parameters = computation.parameters
     return [
         v if _is_exactly(v, e) else as_value(v, parameters[i].type, f"argument {i}")
         for i, (v, e) in enumerate(zip(arguments, exact, strict=True))
     ]
+
+
+def check_count(computation: Computation, arguments: Sequence[Any]) -> None:
+    """Check that a computation gets as many arguments as it has parameters.
+
+    Raises:
+        EvaluationError: It gets another number.
+    """
+    takes = len(computation.arguments)
+    if len(arguments) != takes:
+        types = ", ".join(map(str, computation.arguments))
+        count = f"{takes} argument{'s' * (takes != 1)}"
+        message = f"{computation.name} takes {count} ({types}), found {len(arguments)}"
+        raise EvaluationError(message, span=computation.span)
 
 
 def _is_exactly(value: Any, exact: Exact | None) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -18,7 +19,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.interpreter.evaluation import Result, as_value, check_results, given_back, with_entry
+from hloscope.interpreter.evaluation import (
+    Result,
+    as_value,
+    check_count,
+    check_results,
+    given_back,
+    with_entry,
+)
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import (
     PROCESS,
@@ -417,27 +425,23 @@ def run_grid(
             extra={**world.extra, PROCESS: process},
         )
         worlds.append(own)
-        jobs.append(_job(computation, given, own, outer))
+        jobs.append(partial(_run, computation, given, own, outer))
     grid.run(jobs, worlds)
     world.steps = worlds[0].steps
     return [process.results for process in grid.processes.values()]
 
 
-def _job(
+def _run(
     computation: Computation, given: Sequence[Value], world: World, outer: Sequence[Value]
-) -> Callable[[], tuple[Value, ...]]:
-    """Return the function that runs a computation in the thread of its process.
+) -> tuple[Value, ...]:
+    """Run a computation in the thread of its process, and return its checked results.
 
-    `given` are the arguments, `outer` the values of enclosing computations that it reads.
+    `given` and `outer` are its arguments and outer values.
     """
-
-    def job() -> tuple[Value, ...]:
-        with limited(world.max_bytes):  # of this thread
-            results = run(Plans(world).of(computation), given, outer)
-        check_results(results, computation)
-        return results
-
-    return job
+    with limited(world.max_bytes):  # of this thread
+        results = run(Plans(world).of(computation), given, outer)
+    check_results(results, computation)
+    return results
 
 
 def evaluate_grid(
@@ -472,10 +476,7 @@ def evaluate_grid(
         raise EvaluationError(f"{len(given)} lists of arguments for {count} processes")
     values = []
     for some in given:
-        if len(some) != len(taken):
-            types = ", ".join(map(str, taken))
-            message = f"{entry.name} takes {len(taken)} arguments ({types}), found {len(some)}"
-            raise EvaluationError(message, span=entry.span)
+        check_count(entry, some)
         pairs = enumerate(zip(some, taken, strict=True))
         values.append([as_value(v, t, f"argument {i}") for i, (v, t) in pairs])
     return run_grid([[entry] * partitions] * replicas, values, world)

@@ -19,6 +19,7 @@ from hloscope.interpreter.reuse import (
     NO_GRANT,
     Grant,
     Reuse,
+    can_overwrite,
     inner_plans,
     owned_by_loop,
     reuse,
@@ -161,9 +162,11 @@ class Plan:
         """
         # Cached, as every run of the plan needs it.
         if owned not in self._straight:
-            flat, found = self.inlined, self._plans.reuse(self)
-            made = None if flat is None or found is None else straight(flat, found, owned)
-            self._straight[owned] = made
+            flat = self.inlined
+            # Most programs have no kernel that can write to an operand: then the memory of values
+            # is not analysed, which would take a seventh of the first run.
+            found = self._plans.reuse(self) if can_overwrite(self) else None
+            self._straight[owned] = None if flat is None else straight(flat, found, owned)
         return self._straight[owned]
 
     @cached_property
@@ -219,23 +222,16 @@ class Plan:
         size = byte_size(ins.type)
         if size > self.world.max_bytes:
             many = f"{size:,} bytes, at most {self.world.max_bytes:,} are allowed"
-            error = EvaluationError(f"`{ins.name}` needs {many}", span=ins.span, rule="max_bytes")
-            return _refuse_with(error)
+            message = f"`{ins.name}` needs {many}"
+            return Refusal(EvaluationError(message, span=ins.span, rule="max_bytes"))
         try:
             check_evaluable(ins.type)
             return with_flop_count(kernel(ins, self.world), ins, self.world)
         except HloscopeError as error:  # it may never be reached
-            return _refuse_with(error)
+            return Refusal(error)
         except (AssertionError, LookupError, TypeError, ValueError) as error:
-            return _refuse(f"`{ins.op.name}` is not valid: {error}", ins)
-
-
-def _refuse(message: str, ins: Instruction) -> Kernel:
-    return _refuse_with(EvaluationError(message, span=ins.span))
-
-
-def _refuse_with(error: HloscopeError) -> Kernel:
-    return Refusal(error)
+            message = f"`{ins.op.name}` is not valid: {error}"
+            return Refusal(EvaluationError(message, span=ins.span))
 
 
 def _is_elementwise(computation: Computation, known: Mapping[Computation, bool]) -> bool:
@@ -298,17 +294,13 @@ class Plans:
         return known[computation]
 
     def reuse(self, plan: Plan) -> Reuse | None:
-        """Return how a plan uses memory: what it may overwrite, and where its results lie.
+        """Return what a plan may overwrite, and where its results lie; `None` if that is unknown.
 
-        `None` if it has no straight-line program.
+        That is so if it has no straight-line program.
         """
-
-        def inner(outer: Plan) -> list[Plan]:
-            return inner_plans(outer.inlined) if outer.inlined else []
-
         # Cached, as that of a loop's body decides about the loop and about the body's own program.
         known = self._reuse
-        for inside in needed_first([plan], inner, known):
+        for inside in needed_first([plan], inner_plans, known):
             known[inside] = reuse(inside, inside.inlined, known) if inside.inlined else None
         return known[plan]
 
@@ -427,7 +419,7 @@ def run_in(plan: Plan, env: list[Any], owned: frozenset[int] = frozenset()) -> t
     arguments in `owned` may be overwritten: nothing else reads their memory from now on.
     """
     world, program = plan.world, plan.straight(owned)
-    if program is not None and _can_skip_bookkeeping(world, program.count):
+    if program is not None and _can_skip_bookkeeping(world, program.flat.count):
         return _run_straight(program, env, world)
     frames = [_Frame(plan, env)]
     # The frame has a copy of the list; a reference left here would keep freed values alive.
@@ -498,7 +490,7 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
 
     Only this evaluation may refer to the list.
     """
-    env += program.template
+    env += program.flat.template
     entry = None
     try:
         for mode, kernel, first, second, target, freed, entry in program.rows:
@@ -528,13 +520,13 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
             for slot in freed:
                 env[slot] = None
     except Exception as error:
-        world.steps += program.tail
+        world.steps += program.flat.tail
         ins, operands = (entry.ins, entry.operands) if entry else (None, ())
         _raise_at(error, ins, operands, env)
     if world.max_steps is None and world.on_step is None:
-        world.steps += program.tail
+        world.steps += program.flat.tail
     else:
-        _count(world, program.tail, entry.step if entry else None)
+        _count(world, program.flat.tail, entry.step if entry else None)
     return program.give(env)  # type: ignore[no-any-return]
 
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from hloscope.errors import HloscopeError, ParseError, UnsupportedError
-from hloscope.interpreter.values import Value
+from hloscope.interpreter.values import Value, byte_size
 from hloscope.ir import (
     ElementType,
     Instruction,
@@ -125,6 +125,13 @@ class Moving:
         return self.run(regions, [*values])
 
 
+_LARGE: Final = 1 << 15
+"""Minimum bytes of a result that may overwrite an operand.
+
+Measured: a copy of fewer bytes takes at most 1 µs, and who may be overwritten costs 10 µs to find.
+"""
+
+
 class Site(NamedTuple):
     """An instruction and the evaluation context (`World`) in which it runs."""
 
@@ -153,6 +160,28 @@ class Site(NamedTuple):
         """Types of the instruction's results."""
         type_ = self.ins.type
         return type_.elements if isinstance(type_, TupleType) else (type_,)
+
+    @property
+    def is_large(self) -> bool:
+        """Is the only result an array that is worth overwriting an operand, as far as is known?
+
+        A scalar is never overwritten, as views of scalars are not followed.
+        """
+        type_ = self.result
+        return type_.rank > 0 and (not type_.is_static or byte_size(type_) >= _LARGE)
+
+    def value(self, results: tuple[Value, ...]) -> Value:
+        """Return the value of the instruction with these results: the only one, or their tuple."""
+        return results if isinstance(self.ins.type, TupleType) else results[0]
+
+    def kernel_of(self, op: Op, type_: Type, operands: int | None = None) -> Kernel:
+        """Return the kernel of `op`, evaluated in place of the instruction with a value of `type_`.
+
+        It takes the first `operands` operands, all by default.
+        """
+        ins = self.ins
+        own = ins.operands[:operands]
+        return kernel(Instruction(ins.name, type_, op, own, ins.calls, span=ins.span), self.world)
 
     @property
     def config(self) -> Mapping[str, Any]:

@@ -8,25 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.interpreter.buffers import (
-    ANYWHERE,
-    MOST_BUFFERS,
-    NOWHERE,
-    UNKNOWN,
-    Buffers,
-    Memory,
-    UnknownError,
-    buffers_of,
-    has_memory,
-    leaves_of,
-    of_leaves,
-    of_type,
-    union,
-)
 from hloscope.interpreter.registry import FRESH, Refusal, Writing
 from hloscope.interpreter.straight import PURE, Entry, Inlined
 from hloscope.ir import (
@@ -34,6 +20,8 @@ from hloscope.ir import (
     Instruction,
     QuantizedType,
     TensorType,
+    TokenType,
+    TupleType,
     Type,
 )
 from hloscope.ops import (
@@ -53,8 +41,9 @@ from hloscope.ops import (
     Select,
     Tuple,
     While,
+    leaves,
 )
-from hloscope.support.walks import reached
+from hloscope.support.walks import nested, reached
 
 if TYPE_CHECKING:
     from hloscope.interpreter.plan import Plan
@@ -67,6 +56,63 @@ _KEEP_NOTHING: Final = PURE | {
 
 Others, such as custom calls and collectives, hand arrays to Python functions or to other processes.
 """
+
+
+# --------------------------------------------------------------------------------------------------
+# Buffers: the memory in which the arrays of a plan lie, by number.
+#
+# The arrays of a plan's arguments have the first numbers, one for each leaf of the parameters'
+# types; then come the outer values, then the arrays that the steps of the plan make.
+#
+# A scalar lies in no buffer: no kernel returns a scalar that is a view of an array, and none
+# overwrites a scalar (`registry.kernel`).
+
+
+Buffers: TypeAlias = frozenset[int]
+"""The buffers in which an array may lie."""
+Memory: TypeAlias = tuple[Buffers, ...]
+"""The memory of a value: the buffers of each leaf of its type."""
+
+UNKNOWN: Final = -1
+"""Buffer that stands for all memory the plan does not know: constants, arrays kept elsewhere."""
+NOWHERE: Final[Buffers] = frozenset()
+ANYWHERE: Final[Buffers] = frozenset((UNKNOWN,))
+MOST_BUFFERS: Final = 32
+"""Maximum number of buffers that an array may lie in; its memory is unknown if there are more."""
+
+
+class UnknownError(Exception):
+    """Raised if it is not known which memory a called computation reads, writes or returns."""
+
+
+def union(memories: Iterable[Buffers]) -> Buffers:
+    """Return the buffers of all the memories, as one set."""
+    return NOWHERE.union(*memories)
+
+
+def has_memory(type_: Type) -> bool:
+    """Do values of this type lie in memory: are they tuples, or arrays of rank 1 or more?"""
+    if isinstance(type_, TensorType):
+        return type_.rank > 0
+    return not isinstance(type_, TokenType)
+
+
+def leaf_types(type_: Type) -> list[Type]:
+    """Return the types of the leaves of a value, in order: its arrays and tokens."""
+    roots: list[Type] = [type_]
+    types = nested(roots, lambda t: t.elements if isinstance(t, TupleType) else ())
+    return [t for t in types if not isinstance(t, TupleType)]
+
+
+def leaves_of(memories: Sequence[Memory], types: Sequence[Type]) -> Memory:
+    """Return the memory of the leaves of several values, in order.
+
+    Raises:
+        UnknownError: The values have other numbers of leaves than the types.
+    """
+    if [*map(len, memories)] != [len(leaf_types(t)) for t in types]:
+        raise UnknownError
+    return tuple(chain.from_iterable(memories))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -192,14 +238,26 @@ def reuse(plan: Plan, inlined: Inlined, known: Mapping[Plan, Reuse | None]) -> R
     return _Analysis(plan, inlined, known).run()
 
 
-def inner_plans(inlined: Inlined) -> list[Plan]:
-    """Return the called plans whose use of memory must be known before that of `inlined`."""
+def inner_plans(plan: Plan) -> list[Plan]:
+    """Return the called plans whose use of memory must be known before that of a plan.
+
+    There are none if the plan has no straight-line program.
+    """
     return [
-        plan
-        for entry in inlined.entries
-        for plan, _ in entry.regions
-        if isinstance(entry.ins.op, While | Case) or not plan.is_elementwise
+        inner
+        for entry in (plan.inlined.entries if plan.inlined else ())
+        for inner, _ in entry.regions
+        if isinstance(entry.ins.op, While | Case) or not inner.is_elementwise
     ]
+
+
+def can_overwrite(plan: Plan) -> bool:
+    """Has a plan, or a plan that it calls, a kernel that can write to an operand?"""
+    return any(
+        isinstance(entry.step.kernel, Writing)
+        for inner in reached([plan], inner_plans)
+        for entry in (inner.inlined.entries if inner.inlined else ())
+    )
 
 
 class _Analysis:
@@ -230,21 +288,22 @@ class _Analysis:
         """Return the result of the analysis."""
         plan, inlined = self._plan, self._inlined
         for slot, type_ in enumerate(plan.computation.arguments):
-            self._hold(slot, of_type(type_, self._argument))
+            # Scalars take a number, too, but have no memory.
+            numbered = [(t, frozenset((self.next(),))) for t in leaf_types(type_)]
+            self._hold(slot, tuple([b if has_memory(t) else NOWHERE for t, b in numbered]))
         parameters = self._count
-        for slot in range(len(plan.computation.parameters), inlined.given):
-            self._hold(slot, frozenset((self.next(),)))
+        for slot, value in enumerate(plan.outer, len(plan.computation.parameters)):
+            self._hold(slot, (frozenset((self.next(),)),) * len(leaf_types(value.type)))
         given = self._count
         for self._row, entry in enumerate(inlined.entries):
-            memory = self._value(entry)
-            self._hold(entry.target, memory if has_memory(entry.ins.type) else NOWHERE)
+            self._hold(entry.target, self._fitting(self._value(entry), entry.ins.type))
         results = [self.memory(slot) for slot in inlined.results]
         try:
-            leaves = tuple(leaves_of(results, plan.computation.results))
+            found = leaves_of(results, plan.computation.results)
         except UnknownError:
-            leaves = ()
+            found = ()
         return Reuse(
-            parameters, given, leaves, frozenset(self._escaped),
+            parameters, given, found, frozenset(self._escaped),
             self._writes, self._gives, self._loops,
         )  # fmt: skip
 
@@ -255,7 +314,8 @@ class _Analysis:
 
     def memory(self, slot: int) -> Memory:
         """Return the memory of the value in slot number `slot`."""
-        return self._of.get(slot, ANYWHERE)
+        found = self._of.get(slot)
+        return self._fitting((ANYWHERE,), self._inlined.known[slot]) if found is None else found
 
     def known(self, plan: Plan) -> Reuse:
         """Return what the called plan `plan` does with memory.
@@ -286,14 +346,6 @@ class _Analysis:
             and all(self._until[b] <= self._row for b in memory)
         )
 
-    def _argument(self, type_: Type) -> Buffers:
-        """Return a new buffer for the next leaf of the arguments, as its memory.
-
-        Scalars take a number, too, but have no memory.
-        """
-        number = self.next()
-        return frozenset((number,)) if has_memory(type_) else NOWHERE
-
     def _new(self, type_: Type) -> Buffers:
         return frozenset((self.next(),)) if has_memory(type_) else NOWHERE
 
@@ -301,25 +353,41 @@ class _Analysis:
         """Record that the value in a slot has this memory, and how long its buffers are read."""
         self._of[slot] = memory
         last = self._inlined.last.get(slot, -1)
-        for buffer in buffers_of(memory):
+        for buffer in union(memory):
             self._until[buffer] = max(self._until.get(buffer, -1), last)
+
+    def _fitting(self, memory: Memory, type_: Type) -> Memory:
+        """Return a memory with an entry for each leaf of a type.
+
+        If it has another number of entries, each leaf may lie in all of its buffers.
+        """
+        if not has_memory(type_):
+            return (NOWHERE,)
+        count = len(leaf_types(type_))
+        return memory if len(memory) == count else (union(memory),) * count
 
     def _value(self, entry: Entry) -> Memory:
         """Return the memory of the value of a row, and record what the row may overwrite.
 
-        `entry` is the step from which the row is made.
+        `entry` is the step from which the row is made.  The memory is that of each leaf, or one
+        set of buffers in which all leaves may lie.
         """
         ins, kernel = entry.ins, entry.step.kernel
         if isinstance(kernel, Refusal):
-            return ANYWHERE
+            return (ANYWHERE,)
         operands = [self.memory(slot) for slot in entry.operands]
         if entry.target in self._inlined.packed:
-            return tuple(operands)
+            try:
+                return leaves_of(operands, leaves(ins.type))
+            except UnknownError:
+                return (union(map(union, operands)),)
         if isinstance(ins.op, GetTupleElement | Result):
+            counts = [len(leaf_types(t)) for t in leaves(ins.operands[0].type)]
             whole, index = operands[0], ins.op.index
-            if isinstance(whole, tuple) and index < len(whole):
-                return whole[index]
-            return buffers_of(whole)
+            if sum(counts) != len(whole) or index >= len(counts):
+                return (union(whole),)
+            start = sum(counts[:index])
+            return whole[start : start + counts[index]]
         if isinstance(ins.op, While | Case):
             try:
                 if isinstance(ins.op, While):
@@ -327,15 +395,15 @@ class _Analysis:
                 return self._branches(entry, operands)
             except UnknownError:
                 self.escape(self._inputs(entry))
-                return ANYWHERE
-        if isinstance(kernel, Writing) and self.is_dead(first := buffers_of(operands[0])):
+                return (ANYWHERE,)
+        if isinstance(kernel, Writing) and self.is_dead(first := union(operands[0])):
             # Another operand may lie in the same memory: numpy reads all of it before it writes.
             self._writes[self._row] = first
         if type(ins.op) not in _KEEP_NOTHING or any(self._keeps(p) for p, _ in entry.regions):
             self.escape(self._inputs(entry))
         if is_fresh(ins):
-            return of_type(ins.type, self._new)
-        return self._few(self._inputs(entry) | ANYWHERE)
+            return tuple(map(self._new, leaf_types(ins.type)))
+        return (self._few(self._inputs(entry) | ANYWHERE),)
 
     def _few(self, memory: Buffers) -> Buffers:
         """Return the memory, or that of unknown place if it has too many buffers to follow."""
@@ -346,7 +414,7 @@ class _Analysis:
 
     def _inputs(self, entry: Entry) -> Buffers:
         """Return the memory of everything that a row reads; `entry` is the step of the row."""
-        return union(buffers_of(self.memory(slot)) for slot in entry.reads)
+        return union(chain.from_iterable(map(self.memory, entry.reads)))
 
     def _keeps(self, plan: Plan) -> bool:
         """May something still refer to an argument or outer value of a region after it has run?
@@ -377,8 +445,8 @@ class _Analysis:
             raise UnknownError
         for call in calls:
             call.escape(call.inits.__getitem__)
-        leaves = [self._few(union(parts)) for parts in zip(*made, strict=True)]
-        found = of_leaves(entry.ins.type, leaves)
+        joined = tuple([self._few(union(parts)) for parts in zip(*made, strict=True)])
+        found = leaves_of([joined], [entry.ins.type])
         self._gives[self._row] = gives
         return found
 
@@ -414,8 +482,8 @@ class _Analysis:
             call.escape(state.__getitem__)
         # Nothing shares the memory of a leaf that the loop owns, except the initial state if there
         # is no iteration.
-        leaves = [body.inits[k] | {self.next()} if k in owned else state[k] for k in range(number)]
-        found = of_leaves(entry.ins.type, leaves)
+        final = [body.inits[k] | {self.next()} if k in owned else state[k] for k in range(number)]
+        found = leaves_of([tuple(final)], [entry.ins.type])
         self._gives[self._row] = ({}, gives)
         self._loops[self._row] = owned
         return found
@@ -437,7 +505,7 @@ class _Call:
         self._of: Final = of
         self.reuse: Final = of.known(plan)
         self.inits: Final = leaves_of(operands, plan.computation.arguments)
-        self.outer: Final = [buffers_of(of.memory(slot)) for slot in outer]
+        self.outer: Final = [union(of.memory(slot)) for slot in outer]
         self._made: Final[dict[int, int]] = {}
 
     def gives(self, leaves: Iterable[int], others: Iterable[Buffers] = ()) -> Mapping[int, Buffers]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -144,7 +144,7 @@ class Inlined(Struct, eq=False):
         results: Slots of the results.
         last: By slot, the number of the last entry that reads it, or makes it if none does; the
             number of entries for results.
-        known: Values of constants and of folded steps, by slot.
+        known: Types of constants and of folded steps, by slot.
         packed: Slots of tuples that the entries build of their operands.
         template: Initial values of the slots after arguments and outer values.
         count: Number of steps of the plan and its inlined callees; steps in regions are not
@@ -156,7 +156,7 @@ class Inlined(Struct, eq=False):
     given: int
     results: tuple[int, ...]
     last: dict[int, int]
-    known: Collection[int]
+    known: Mapping[int, Type]
     packed: Collection[int]
     template: list[Any]
     count: int
@@ -168,17 +168,12 @@ class Straight(Struct, eq=False):
 
     Attributes:
         rows: The kernels to run, in order.
-        template: Initial values of the slots after arguments and outer values.
-        count: Number of steps of the plan and its inlined callees; steps in regions are not
-            included.
-        tail: Number of steps after the last step with regions; they are counted at the end.
+        flat: The plan with its calls inlined, of which it is made.
         give: Function that returns the results from the list of slots.
     """
 
     rows: tuple[Row, ...]
-    template: list[Any]
-    count: int
-    tail: int
+    flat: Inlined
     give: Callable[[list[Any]], Any]
 
 
@@ -202,23 +197,24 @@ def inlined(plan: Plan) -> Inlined | None:
     return flat.inlined()
 
 
-def straight(flat: Inlined, reuse: Reuse, owned: frozenset[int]) -> Straight:
+def straight(flat: Inlined, reuse: Reuse | None, owned: frozenset[int]) -> Straight:
     """Return the straight-line program that may overwrite the arrays of some arguments.
 
     Args:
         flat: The plan with its calls inlined.
-        reuse: What the plan does with memory.
+        reuse: What the plan does with memory; `None` if it overwrites no operand.
         owned: Numbers of the argument leaves (tuples flattened) that it may overwrite.
     """
     freed: list[list[int]] = [[] for _ in flat.entries]
     for slot, number in flat.last.items():
         if number < len(freed) and slot not in flat.known:
             freed[number].append(slot)
-    rows = [
-        _row(entry, tuple(dead), reuse.may_write(number, owned), reuse.grants(number, owned))
-        for number, (entry, dead) in enumerate(zip(flat.entries, freed, strict=True))
-    ]
-    return Straight(tuple(rows), flat.template, flat.count, flat.tail, _result_getter(flat.results))
+    rows = []
+    for number, (entry, dead) in enumerate(zip(flat.entries, freed, strict=True)):
+        may_write = reuse is not None and reuse.may_write(number, owned)
+        grants = reuse.grants(number, owned) if reuse else ()
+        rows.append(_row(entry, tuple(dead), may_write, grants))
+    return Straight(tuple(rows), flat, _result_getter(flat.results))
 
 
 class _Inliner:
@@ -230,6 +226,8 @@ class _Inliner:
         self.entries: list[Entry] = []
         self.known: dict[int, Any] = {}
         """Values of constants and of folded steps, by slot."""
+        self.types: dict[int, Type] = {}
+        """Their types."""
         self.parts: dict[int, tuple[tuple[int, Type], ...]] = {}
         """For each slot of a tuple that the program builds, the slots and types of its elements."""
         self.folds: Final = plan.world.max_flops is None
@@ -303,7 +301,7 @@ class _Inliner:
         elif not regions and not is_refused and self._is_constant(step, operands):
             value = self._value(step, operands)
             if value is not None:
-                self.known[target] = value
+                self.known[target], self.types[target] = value, step.ins.type
                 return
         entry = Entry(step, operands, target, regions)
         if regions:
@@ -369,7 +367,7 @@ class _Inliner:
         template = [self.known[s] if s in read and s in self.known else None
                     for s in range(self.given, self.size)]  # fmt: skip
         return Inlined(
-            entries, self.given, self.results, last, self.known.keys(), self.parts.keys(), template,
+            entries, self.given, self.results, last, self.types, self.parts.keys(), template,
             self.count, self._since,
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.errors import Formatter, InputError, UnsupportedError, plain
+from hloscope.fusion import leaf_types
 from hloscope.hlo_parser import Sharding, TileSharding, TupleSharding, WholeSharding, read_sharding
 from hloscope.interpreter import (
     TOKEN,
@@ -553,26 +554,12 @@ def _spread(sharding: object, type: Type) -> list[object]:
     Raises:
         UnsupportedError: The numbers of shardings and tensors differ.
     """
-    count = len(tensors_of(type))
+    count = len(leaf_types(type))
     if isinstance(sharding, TupleSharding):
         if len(sharding.elements) != count:
             raise UnsupportedError(f"{len(sharding.elements)} shardings of {count} tensors")
         return [*sharding.elements]
     return [sharding] * count
-
-
-def tensors_of(type: Type) -> list[Type]:
-    """Return the types of all tensors of a type, with tuples flattened."""
-    found: list[Type] = []
-    stack = [type]
-    while stack:
-        top = stack.pop()
-        inner = getattr(top, "elements", None)
-        if isinstance(inner, tuple):
-            stack += reversed(inner)
-        else:
-            found.append(top)
-    return found
 
 
 def _cut(sharding: object, known: Mapping[str, Any], partitions: int) -> Cut | None:

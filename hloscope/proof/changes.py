@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -308,7 +309,7 @@ def _change(
     x: Instruction | None,
     y: Instruction | None,
     aspects: tuple[Aspect, ...],
-    users: dict[Instruction, list[tuple[Instruction, int]]],
+    users: Mapping[Instruction, Sequence[tuple[Instruction, int]]] = MappingProxyType({}),
 ) -> Change:
     """Return a change of an instruction, with the names of its operands and users.
 
@@ -316,7 +317,7 @@ def _change(
         x: The instruction in the first program; `None` if it is added.
         y: The instruction in the second program; `None` if it is removed.
         aspects: Properties that differ.
-        users: Users of each instruction, with the operand position.
+        users: Users of each instruction, with the operand position; left out by default.
     """
     ins = y if y is not None else x
     assert ins is not None
@@ -496,9 +497,9 @@ class _Languages:
         mine = _reached(self.a.entry, of, self._numbers)
         others = _reached(self.b.entry, of, self._seen)
         changed = {x: y for x, y in self.pairs.items() if x in different}
-        changes = [_pair_change(x, y, self._differing_properties(x, y)) for x, y in changed.items()]
-        changes += [_pair_change(x, None, ()) for x in mine if x not in changed]
-        changes += [_pair_change(None, y, ()) for y in others if y not in self._taken]
+        changes = [_change(x, y, self._differing_properties(x, y)) for x, y in changed.items()]
+        changes += [_change(x, None, ()) for x in mine if x not in changed]
+        changes += [_change(None, y, ()) for y in others if y not in self._taken]
         if before != after and not changes:
             changes.append(self._results(before, after))
         count_same = sum(x in of and x not in mine and x not in changed for c in self.a for x in c)
@@ -529,7 +530,7 @@ class _Languages:
         """
         counts = str(len(before)), str(len(after))
         texts = counts if len(before) != len(after) else ("in this order", "in another order")
-        return _pair_change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
+        return _change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
 
     def _record_second(self, ins: Instruction, meaning: Meaning) -> Meaning:
         """Record `meaning`, the value numbers of an instruction of the second program; return it.
@@ -659,18 +660,3 @@ def _reached(
                 seen.add(value)
                 stack.append(value)
     return [*reversed(found)]
-
-
-def _pair_change(
-    x: Instruction | None, y: Instruction | None, aspects: tuple[Aspect, ...]
-) -> Change:
-    """Return a change of an instruction, with the names of its operands.
-
-    Args:
-        x: The instruction in the first program; `None` if it is added.
-        y: The instruction in the second program; `None` if it is removed.
-        aspects: Properties that differ.
-    """
-    ins = y if y is not None else x
-    assert ins is not None
-    return Change(x, y, aspects, tuple(one.name for one in reads(ins)))

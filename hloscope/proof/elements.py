@@ -30,7 +30,7 @@ from hloscope.ir import TensorType
 from hloscope.proof.allowance import Deadline
 from hloscope.proof.graph import OWN_NAMES
 from hloscope.proof.instance import Instance
-from hloscope.proof.relations import ElementFollower
+from hloscope.proof.relations import ElementFollower, points_of
 from hloscope.proof.running import (
     Base,
     Draw,
@@ -201,16 +201,6 @@ def _leaves(instance: Instance) -> list[Leaf]:
 def _within(flags: Bools, shape: tuple[int, ...]) -> Bools:
     """Return the part of an array of flags at indices inside `shape`."""
     return flags[tuple([slice(0, n) for n in shape])]
-
-
-def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
-    """Return the indices of elements in a tensor of shape `shape`. Shape `[n, rank]`.
-
-    `flat` has their row-major positions.
-    """
-    if not shape:
-        return np.zeros((len(flat), 0), np.int64)
-    return np.stack(unravel(flat, shape), axis=1).astype(np.int64)
 
 
 def unflat(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:

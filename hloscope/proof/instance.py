@@ -432,7 +432,8 @@ def _check(
     except NotInferredError:
         return
     if not _fits(inferred, type):
-        raise ValueError(f"{_text(inferred)} is not {_text(type)}")
+        found, said = (print_type(t, layout=False) for t in (inferred, type))
+        raise ValueError(f"{found} is not {said}")
 
 
 def _fits(inferred: Type, declared: Type) -> bool:
@@ -450,11 +451,6 @@ def _fits(inferred: Type, declared: Type) -> bool:
             )
         case _:
             return compatible(inferred, declared)
-
-
-def _text(type: Type) -> str:
-    """Return the text of a type without layout."""
-    return print_type(type, layout=False)
 
 
 def _computation(

@@ -8,7 +8,7 @@ channels and configurations.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -38,9 +38,11 @@ from hloscope.proof.pairing import (
     COMMUTATIVE,
     Identities,
     is_empty,
+    places_of,
     wide_dimensions,
     without_layouts,
 )
+from hloscope.support.walks import nested
 
 Meaning: TypeAlias = "int | tuple[Meaning, ...]"
 """The value number of an array; for a tuple, a tuple with those of its elements."""
@@ -66,28 +68,16 @@ def flat(meaning: Meaning) -> list[int]:
 
     Equal value numbers mean equal values.
     """
-    found: list[int] = []
-    stack: list[Meaning] = [meaning]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, tuple):
-            stack += reversed(part)
-        else:
-            found.append(part)
-    return found
+    roots: list[Any] = [meaning]
+    parts = nested(roots, lambda part: part if isinstance(part, tuple) else ())
+    return [part for part in parts if not isinstance(part, tuple)]
 
 
 def _leaves(type_: Type) -> list[Type]:
     """Return the types of all arrays of a type, with tuples flattened."""
-    found: list[Type] = []
-    stack: list[Type] = [type_]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, TupleType):
-            stack += reversed(part.elements)
-        else:
-            found.append(part)
-    return found
+    roots: list[Type] = [type_]
+    parts = nested(roots, lambda part: part.elements if isinstance(part, TupleType) else ())
+    return [part for part in parts if not isinstance(part, TupleType)]
 
 
 def _like(type_: Type, numbers: Sequence[int]) -> Meaning:
@@ -428,7 +418,7 @@ class Meanings:
         base, dims = self._spread.get(operand, (operand, wide_dimensions(before)))
         # Dimensions of size 1 carry no elements, so only the positions of the others identify the
         # value.
-        places = self._places(ins, before, after)
+        places = places_of(ins.op, before, after)
         if places is None:
             number = self._regrouped(operand, before, after)
         else:
@@ -467,25 +457,6 @@ class Meanings:
         self._reshaped[number] = source
         self._types[number] = TensorType(after.element, sizes)
         return self._spread_as(number, wide_dimensions(after), after)
-
-    @staticmethod
-    def _places(
-        ins: Instruction, before: TensorType, after: TensorType
-    ) -> Mapping[int, int] | None:
-        """Return the result dimension of each operand dimension of a size other than 1.
-
-        `ins` is a broadcast, reshape or transpose from type `before` to type `after`. `None` if
-        such a dimension is merged or split.
-        """
-        wide = wide_dimensions(before)
-        if isinstance(ins.op, Transpose):
-            return {d: ins.op.permutation.index(d) for d in wide}
-        if isinstance(ins.op, BroadcastInDim):
-            return {d: ins.op.broadcast_dimensions[d] for d in wide}
-        new = wide_dimensions(after)
-        if [before.sizes[d] for d in wide] != [after.sizes[d] for d in new]:
-            return None
-        return dict(zip(wide, new, strict=True))
 
     def _spread_as(self, base: int, dims: tuple[int, ...], type_: TensorType) -> int:
         """Return the value number of a broadcast to a type.

@@ -25,6 +25,7 @@ from hloscope.ops import (
     Result,
     Return,
     Slice,
+    Transpose,
     Tuple,
     While,
     returned_values,
@@ -195,7 +196,7 @@ class _Numbers:
                 (ins.op.name, _fields_key(ins.op), without_layouts(ins.type), operand)
             )
         base, dims = self._spread.get(operand, (operand, wide_dimensions(before)))
-        places = _places(ins.op, before, ins.type)
+        places = places_of(ins.op, before, ins.type)
         if places is None:
             return self._number((ins.op.name, without_layouts(ins.type), operand))
         return self._spread_as(base, tuple(places[d] for d in dims), ins.type)
@@ -216,13 +217,15 @@ def wide_dimensions(type_: TensorType) -> tuple[int, ...]:
     return tuple(d for d, size in enumerate(type_.sizes) if size != 1)
 
 
-def _places(op: Op, before: TensorType, after: Type) -> dict[int, int] | None:
+def places_of(op: Op, before: TensorType, after: Type) -> dict[int, int] | None:
     """Return the result dimension of each operand dimension of a size other than 1.
 
     `None` if such a dimension is merged or split.
     """
     assert isinstance(after, TensorType)
     wide = wide_dimensions(before)
+    if isinstance(op, Transpose):
+        return {d: op.permutation.index(d) for d in wide}
     if isinstance(op, BroadcastInDim):
         return {d: op.broadcast_dimensions[d] for d in wide}
     new = wide_dimensions(after)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from time import perf_counter
 from typing import Any, Final, TypeAlias
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Convention, Part, StructureIds
 from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, DeviceCounts
-from hloscope.ir import Computation, Instruction, captured
+from hloscope.ir import Computation, Instruction
 from hloscope.ops import Elementwise, Tuple
 from hloscope.proof.allowance import (
     NO_TIME,
@@ -30,6 +30,7 @@ from hloscope.proof.graph import Called, WalkTooLongError
 from hloscope.proof.instance import integers_before
 from hloscope.proof.reference import ComparisonResult, Order, Question, Reference
 from hloscope.proof.relations import StepsThroughBodies
+from hloscope.proof.structure import reads
 from hloscope.simplifier import CounterExample, UndecidedError, isl_context
 
 # --------------------------------------------------------------------------------------------------
@@ -76,13 +77,11 @@ class Prover:
         self._structure_ids = StructureIds()
         # Operands and outputs of one instruction are asked one after the other, and equal
         # instructions of a program have equal results.
-        self._numbers: dict[object, int] = {}
-        self._numbered: tuple[Instruction, int] | None = None
         self._structures: dict[object, int] = {}
         self._result_of: tuple[Instruction | None, int] = (None, 0)
         self._done: dict[object, Check] = {}
         self._last: tuple[object, Reference] | None = None
-        self._read: tuple[Instruction | None, tuple[Instruction, ...]] = (None, ())
+        self._values: Final = lru_cache(maxsize=1)(reads)
         self._execution: tuple[object, Execution] | None = None
 
     def check(
@@ -110,27 +109,9 @@ class Prover:
             inverse: Whether the maps lead from the operand to the output.
             computation: The instruction's computation, if the maps lead to its parameters.
         """
-        asked = [(operand, leaf, accesses)]
+        asked = [(output, [(operand, leaf, accesses)])]
         options: Any = {"order": order, "inverse": inverse, "computation": computation}
-        return self.check_all(ins, output, asked, **options)[0]
-
-    def check_all(
-        self,
-        ins: Instruction,
-        output: int,
-        queries: Sequence[tuple[int, int, Accesses]],
-        *,
-        order: Order = "logical",
-        inverse: bool = False,
-        computation: Computation | None = None,
-    ) -> list[Check]:
-        """Check the maps of several operands of one output, with one traversal of the program.
-
-        `queries` has the number of the operand, that of the leaf, and the maps of each query. All
-        other arguments are as in `check`.
-        """
-        options: Any = {"order": order, "inverse": inverse, "computation": computation}
-        return self.check_outputs(ins, [(output, queries)], **options)[0]
+        return self.check_outputs(ins, asked, **options)[0][0]
 
     def check_outputs(
         self,
@@ -143,8 +124,8 @@ class Prover:
     ) -> list[list[Check]]:
         """Check the maps of several outputs, with one child process for isl.
 
-        `queries` has, for each output, its number and its queries, as in `check_all`. All other
-        arguments are as in `check`.
+        `queries` has, for each output, its number and its queries: the number of the operand, that
+        of the leaf, and the maps. All other arguments are as in `check`.
         """
         options = (order, inverse, computation)
         keys = [
@@ -283,12 +264,6 @@ class Prover:
             self._last = (key, truth)
         return self._last[1]
 
-    def _values(self, ins: Instruction) -> tuple[Instruction, ...]:
-        """Return the operands of an instruction, then the values that its regions capture."""
-        if self._read[0] is not ins:  # a tuple of many elements asks once for each
-            self._read = (ins, (*ins.operands, *captured(ins)))
-        return self._read[1]
-
     def _part(self, ins: Instruction, output: int) -> tuple[int, int] | None:
         """Return the (operand, leaf) that output number `output` of a `tuple` op is.
 
@@ -328,7 +303,7 @@ class Prover:
     def _structure(self, ins: Instruction) -> object:
         """Return a key of the parts of an instruction on which results depend."""
         number = self._structure_ids
-        read = (*ins.operands, *captured(ins))
+        read = self._values(ins)
         at: dict[Instruction, int] = {}
         # Which operands are the same value matters, as a map may read one value twice.
         same = [at.setdefault(value, k) for k, value in enumerate(read)]

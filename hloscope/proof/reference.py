@@ -20,12 +20,18 @@ from hloscope.indexing import (
     major_to_minor,
     padded_physical_sizes,
     sizes as sizes_of,
-    unravel,
 )
 from hloscope.ir import Computation, Instruction, TensorType, Type
 from hloscope.proof.graph import OWN_NAMES, Names, Reached, Steps, Walker, WalkTooLongError
 from hloscope.proof.integers import Values
-from hloscope.proof.relations import ElementFollower, IslFollower, Relations, Rows, first_difference
+from hloscope.proof.relations import (
+    ElementFollower,
+    IslFollower,
+    Relations,
+    Rows,
+    first_difference,
+    points_of,
+)
 from hloscope.simplifier import CounterExample, UndecidedError, budgeted, isl_context
 from hloscope.support.arrays import Ints, np, sorted_unique
 
@@ -70,9 +76,7 @@ class Reference:
         self.seed, self.budget = seed, budget
         self.here: Type = steps.leaves(ins.type)[self.output]
         # All operands of the output are compared with the same reference.
-        self._relations: ReferenceRelations | UndecidedError | None = None
-        self._points: ReferenceRelations | UndecidedError | None = None
-        self._all: ReferenceRelations | UndecidedError | None = None
+        self._known: dict[str, ReferenceRelations | UndecidedError] = {}
 
     def operand_type(self, operand: int, tensor: int) -> Type:
         """Return the type of tensor `tensor` of operand or parameter `operand`."""
@@ -110,24 +114,32 @@ class Reference:
         """
         return frozenset(self.walk(ReachabilityFollower(), True))
 
+    def _stored(self, kind: str, make: Callable[[], ReferenceRelations]) -> ReferenceRelations:
+        """Return `make()`, which is called once for each kind, or raise its error again."""
+        if kind not in self._known:
+            try:
+                self._known[kind] = make()
+            except UndecidedError as error:
+                self._known[kind] = error
+        found = self._known[kind]
+        if isinstance(found, UndecidedError):
+            raise found
+        return found
+
     def relations(self) -> ReferenceRelations:
         """Return the reference relations as isl relations.
 
         Raises:
             UndecidedError: isl takes too many steps, or the traversal cannot go on.
         """
-        if self._relations is None:
-            try:
-                values = Values(self.seed)
-                with budgeted(self.budget) as isl:
-                    follower = IslFollower(isl, values)
-                    found = self.walk(follower, follower.identity(sizes_of(self.here)))
-                self._relations = ReferenceRelations(follower, found)
-            except UndecidedError as error:
-                self._relations = error
-        if isinstance(self._relations, UndecidedError):
-            raise self._relations
-        return self._relations
+
+        def make() -> ReferenceRelations:
+            with budgeted(self.budget) as isl:
+                follower = IslFollower(isl, Values(self.seed))
+                found = self.walk(follower, follower.identity(sizes_of(self.here)))
+            return ReferenceRelations(follower, found)
+
+        return self._stored("isl", make)
 
     def points(self) -> ReferenceRelations:
         """Return the reference relations at all elements of the output, or at a sample of them.
@@ -137,11 +149,7 @@ class Reference:
         Raises:
             UndecidedError: The traversal cannot go on.
         """
-        if self._points is None:
-            self._points = self._some_points()
-        if isinstance(self._points, UndecidedError):
-            raise self._points
-        return self._points
+        return self._stored("points", self._some_points)
 
     def all_points(self) -> ReferenceRelations:
         """Return the reference relations at all elements of the output.
@@ -150,16 +158,14 @@ class Reference:
             UndecidedError: The output has more than `MORE_ENUMERATED` elements, or the traversal
                 cannot go on.
         """
-        if self._all is None:
-            shape = sizes_of(self.here)
-            total = prod(shape)
-            if total > MORE_ENUMERATED:
-                self._all = UndecidedError(f"there are {total} elements")
-            else:
-                self._all = self._from_points(shape, total, MORE_ROWS)
-        if isinstance(self._all, UndecidedError):
-            raise self._all
-        return self._all
+        return self._stored("all", self._every_point)
+
+    def _every_point(self) -> ReferenceRelations:
+        shape = sizes_of(self.here)
+        total = prod(shape)
+        if total > MORE_ENUMERATED:
+            raise UndecidedError(f"there are {total} elements")
+        return self._from_points(shape, total, MORE_ROWS)
 
     @property
     def are_few(self) -> bool:
@@ -169,41 +175,40 @@ class Reference:
         except UnsupportedError:
             return False
 
-    def _some_points(self) -> ReferenceRelations | UndecidedError:
-        """Return the reference relations at all elements, or at as many as the limits allow.
-
-        If that fails, return the error.
-        """
+    def _some_points(self) -> ReferenceRelations:
+        """Return the reference relations at all elements, or at as many as the limits allow."""
         shape = sizes_of(self.here)
         total = prod(shape)
-        found: ReferenceRelations | UndecidedError = UndecidedError("the output has no elements")
+        failure = UndecidedError("the output has no elements")
         # A small output is enumerated. Otherwise fewer and fewer samples are tried, because one
         # element may reach too many others; a traversal that is too long would be so for fewer as
         # well.
         for count in (total if total <= ENUMERATED else 0, *SAMPLES):
             if 0 < count <= max(total, SAMPLES[-1]):
-                found = self._from_points(shape, count, ROWS)
-                if isinstance(found, ReferenceRelations | WalkTooLongError):
-                    break
-        return found
+                try:
+                    return self._from_points(shape, count, ROWS)
+                except WalkTooLongError:
+                    raise
+                except UndecidedError as error:
+                    failure = error
+        raise failure
 
-    def _from_points(
-        self, shape: tuple[int, ...], count: int, rows: int
-    ) -> ReferenceRelations | UndecidedError:
-        """Return the reference relations at `count` elements of an output, or the error.
+    def _from_points(self, shape: tuple[int, ...], count: int, rows: int) -> ReferenceRelations:
+        """Return the reference relations at `count` elements of an output.
 
         `shape` is that of the output, `rows` the limit of the elements in one state of the
         traversal.
+
+        Raises:
+            UndecidedError: The traversal cannot go on.
         """
         values = Values(self.seed)
         follower = ElementFollower(values, rows)
         try:
             chosen = some_points(shape, count, self.seed)
             found = self.walk(follower, follower.start(chosen))
-        except UndecidedError as error:
-            return error
         except OverflowError:
-            return UndecidedError("sizes beyond 64 bits")
+            raise UndecidedError("sizes beyond 64 bits") from None
         return ReferenceRelations(follower, found, chosen, len(chosen) == prod(shape), values)
 
 
@@ -264,8 +269,7 @@ def some_points(shape: Sequence[int], count: int, seed: int) -> Ints:
         fixed = [total - 1, 0, total // 2][:count]
         drawn = np.random.default_rng(seed).integers(0, total, max(0, count - len(fixed)))
         flat = sorted_unique(np.concatenate([np.asarray(fixed, np.int64), drawn]))
-    index = unravel(flat, shape)
-    return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
+    return points_of(flat, shape)
 
 
 def _far_points(shape: Sequence[int], count: int, seed: int) -> Ints:

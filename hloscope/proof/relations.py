@@ -408,6 +408,16 @@ class ElementFollower:
                 left.remove(i)
 
 
+def points_of(flat: Ints, shape: Sequence[int]) -> Ints:
+    """Return the indices of elements in a tensor of shape `shape`. Shape `[n, rank]`.
+
+    `flat` has their row-major positions.
+    """
+    if not shape:
+        return np.zeros((len(flat), 0), np.int64)
+    return np.stack(unravel(flat, shape), axis=1).astype(np.int64)
+
+
 def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
     """Return an element of `one` that `other` does not have, as integers; `None` if there is none.
 
@@ -536,8 +546,7 @@ def _elements(shape: tuple[int, ...]) -> Ints:
     """
     total = prod(shape)
     flat = np.unique(np.linspace(0, max(total - 1, 0), min(total, ELEMENTS)).astype(np.int64))
-    index = unravel(flat, shape)
-    return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
+    return points_of(flat, shape)
 
 
 def _are_exact(trials: list[Reached[Any]]) -> bool:

@@ -205,35 +205,24 @@ def _scaled(array: Any, sizes: Sizes) -> Any:
 # ------------------------------------------------------------------------------------- sizes
 
 
-@resizes(DynamicSlice)
-def resized_dynamic_slice(op: DynamicSlice, step: Step) -> Op:
-    return DynamicSlice(tuple([step.size(n) for n in op.slice_sizes]))
+_SIZES: Final[dict[type[Op], str]] = {
+    DynamicSlice: "slice_sizes",
+    Gather: "slice_sizes",
+    Broadcast: "broadcast_sizes",
+    TopK: "k",
+    Fft: "fft_length",
+    Scan: "scan_dim_size",
+}
+"""Field of each op that is a size, a tuple of sizes, or `None`."""
 
 
-@resizes(Gather)
-def resized_gather(op: Gather, step: Step) -> Op:
-    return with_fields(op, slice_sizes=tuple([step.size(n) for n in op.slice_sizes]))
-
-
-@resizes(Broadcast)
-def resized_broadcast(op: Broadcast, step: Step) -> Op:
-    return Broadcast(tuple([step.size(n) for n in op.broadcast_sizes]))
-
-
-@resizes(TopK)
-def resized_top_k(op: TopK, step: Step) -> Op:
-    return with_fields(op, k=step.size(op.k))
-
-
-@resizes(Fft)
-def resized_fft(op: Fft, step: Step) -> Op:
-    return with_fields(op, fft_length=tuple([step.size(n) for n in op.fft_length]))
-
-
-@resizes(Scan)
-def resized_scan(op: Scan, step: Step) -> Op:
-    size = op.scan_dim_size
-    return op if size is None else with_fields(op, scan_dim_size=step.size(size))
+@resizes(*_SIZES)
+def resized_fields(op: Op, step: Step) -> Op:
+    """Return the op with new sizes in place of the old ones that a field states."""
+    name = _SIZES[type(op)]
+    old = getattr(op, name)
+    new = tuple(map(step.size, old)) if isinstance(old, tuple) else step.size(old)
+    return with_fields(op, **{name: new})
 
 
 @resizes(AsyncStart)

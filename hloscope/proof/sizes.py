@@ -486,23 +486,12 @@ def _in_groups(ins: Instruction, old: int, new: int) -> Iterator[Equation]:
             yield Equation((theirs[split],), lambda sizes: sizes[0] % max(1, new) == 0)
 
 
-@ties(RaggedAllToAll)
-def equations_of_ragged_all_to_all(ins: Instruction) -> Iterator[Equation]:
-    """Yield conditions that keep the shapes of offsets and sizes: one element per group member."""
-    for operand in ins.operands[2:]:
+@ties(RaggedAllToAll, RaggedDot, RngBitGenerator, ScaledDot)
+def equations_of_fixed_operands(ins: Instruction) -> Iterator[Equation]:
+    """Yield conditions that sizes of operands do not change: of states, offsets, groups, scales.
+
+    The first two operands of a ragged op are the data, whose sizes may change.
+    """
+    first = 2 if isinstance(ins.op, RaggedAllToAll | RaggedDot) else 0
+    for operand in ins.operands[first:]:
         yield from map(fixed, shape_of(operand.type))
-
-
-@ties(RngBitGenerator)
-def equations_of_rng_bit_generator(ins: Instruction) -> Iterator[Equation]:
-    yield from map(fixed, shape_of(ins.operands[0].type))
-
-
-@ties(ScaledDot, RaggedDot)
-def equations_of_scaled_dot(ins: Instruction) -> Iterator[Equation]:
-    """Yield conditions of a scaled dot: the sizes of all operands and scales do not change."""
-    for operand in ins.operands[2:]:
-        yield from map(fixed, shape_of(operand.type))
-    if isinstance(ins.op, ScaledDot):
-        for operand in ins.operands[:2]:
-            yield from map(fixed, shape_of(operand.type))

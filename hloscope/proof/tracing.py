@@ -230,39 +230,67 @@ def _compared(
         The finding, the results of the program, and a finding of the first instruction whose value
         equals none of its choices.
     """
-    finding = Finding()
-    first: Finding | None = None
-    times: defaultdict[Instruction, int] = defaultdict(int)
+    comparison = _Comparison(known, choices, compare)
+    finding = comparison.finding
+    try:
+        results = evaluate(mine, arguments, replace(world, watch=comparison.watch))
+    except _Found:
+        assert finding.instruction is not None
+        finding.operands = _operands(mine, arguments, finding.instruction, finding, world)
+        results = ()
+    return finding, results, comparison.first
 
-    def watch(ins: Instruction, value: Value) -> None:
+
+class _Comparison:
+    """The comparison of the values of a running program with expected ones, as in `_compared`.
+
+    Attributes:
+        finding: What was compared, and the first instruction whose value differs.
+        first: The first instruction whose value equals none of its choices; `None` if there is
+            none.
+    """
+
+    def __init__(
+        self,
+        known: Mapping[Instruction, list[Value | None]],
+        choices: Mapping[Instruction, list[Value | None]],
+        compare: Compare,
+    ) -> None:
+        self._known, self._choices, self._compare = known, choices, compare
+        self._times: defaultdict[Instruction, int] = defaultdict(int)
+        self.finding = Finding()
+        self.first: Finding | None = None
+
+    def watch(self, ins: Instruction, value: Value) -> None:
         """Compare the value of an instruction with the expected one.
 
-        Raise `_Found` at a difference.
+        Raises:
+            _Found: They differ.
         """
-        expected = known.get(ins)
+        expected, finding = self._known.get(ins), self.finding
         if expected is None:
-            if ins in choices:
-                choose(ins, value)
+            if ins in self._choices:
+                self._choose(ins, value)
             return
-        times[ins] += 1
+        self._times[ins] = time = self._times[ins] + 1
         # The reference evaluated it less often, or its value was not recorded: nothing to compare
         # with.
-        if times[ins] > len(expected) or expected[times[ins] - 1] is None:
+        if time > len(expected) or expected[time - 1] is None:
             return
-        finding.instructions += times[ins] == 1
+        finding.instructions += time == 1
         finding.values += 1
-        found = _first_differing_array(value, expected[times[ins] - 1], ins, compare)
+        found = _first_differing_array(value, expected[time - 1], ins, self._compare)
         if found is not None:
             finding.instruction, finding.part, finding.difference = ins, *found
-            finding.evaluation = times[ins]
+            finding.evaluation = time
             raise _Found
 
-    def choose(ins: Instruction, value: Value) -> None:
+    def _choose(self, ins: Instruction, value: Value) -> None:
         """Compare a value with its choices; record the first instruction that equals none."""
-        nonlocal first
+        finding = self.finding
         found = [
-            _first_differing_array(value, one, ins, compare)
-            for one in choices[ins]
+            _first_differing_array(value, one, ins, self._compare)
+            for one in self._choices[ins]
             if one is not None
         ]
         if not found:
@@ -272,17 +300,9 @@ def _compared(
         finding.values += 1
         if all(each is not None for each in found):
             finding.unlike += 1
-            if first is None and found[0] is not None:
+            if self.first is None and found[0] is not None:
                 part, difference = found[0]
-                first = Finding(ins, difference, part=part, evaluation=1)
-
-    try:
-        results = evaluate(mine, arguments, replace(world, watch=watch))
-    except _Found:
-        assert finding.instruction is not None
-        finding.operands = _operands(mine, arguments, finding.instruction, finding, world)
-        return finding, (), first
-    return finding, results, first
+                self.first = Finding(ins, difference, part=part, evaluation=1)
 
 
 def _first_differing_array(

@@ -141,7 +141,7 @@ def test_bounded_loops_in_a_grid() -> None:
 
 def test_wrong_arguments() -> None:
     module = read(function("main", "%r = stablehlo.add %x, %x : tensor<i32>"))
-    with pytest.raises(EvaluationError, match="takes 1 arguments"):
+    with pytest.raises(EvaluationError, match="takes 1 argument "):
         evaluate_grid(module, [[1, 2]], 2, 1)
     with pytest.raises(EvaluationError, match="3 lists of arguments for 2 processes"):
         evaluate_grid(module, [[1], [2], [3]], 2, 1)

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter import World, call, evaluate
-from hloscope.interpreter.ops import elementwise
-from hloscope.interpreter.plan import Plan
+from hloscope.interpreter import World, call, evaluate, registry
+from hloscope.interpreter.ops import slicing
+from hloscope.interpreter.plan import Plan, Plans
 from hloscope.interpreter.registry import FRESH, Kernel, Moving, Refusal, Writing
 from hloscope.interpreter.reuse import is_fresh
 from hloscope.ir import Instruction, Module
@@ -40,6 +39,9 @@ ATTRIBUTES = {
 ONLY_HLO = {"stochastic_convert"}
 
 
+registry.load_families()  # they say which ops are `FRESH`
+
+
 def arrays(values: Any) -> list[Any]:
     """The arrays in nested tuples of values."""
     parts = nested([values], lambda v: v if isinstance(v, tuple) else ())
@@ -57,13 +59,17 @@ def same(found: list[Any], expected: list[Any]) -> bool:
     return [x.tobytes() for x in found] == [x.tobytes() for x in expected]
 
 
+@pytest.fixture(autouse=True)
+def small_arrays_are_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_LARGE", 0)
+
+
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Numbers of arrays that are copied, and of those that are overwritten in place."""
+    """Numbers of updated arrays that are copied, and of those that are overwritten in place."""
     counts: Counter[str] = Counter()
-    make = Writing.__init__
 
-    def counting(kernel: Writing, plain: Kernel, into: Kernel) -> None:
+    def counting(plain: Kernel, into: Kernel) -> Writing:
         def plainly(*values: Any) -> Any:
             counts["copied"] += 1
             return plain(*values)
@@ -72,9 +78,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
             counts["in place"] += 1
             return into(*values)
 
-        make(kernel, plainly, inside)
+        return Writing(plainly, inside)
 
-    monkeypatch.setattr(Writing, "__init__", counting)
+    monkeypatch.setattr(slicing, "Writing", counting)
     return counts
 
 
@@ -213,6 +219,20 @@ def test_a_loop_updates_in_place_what_it_owns(name: str, counted: Counter[str]) 
     assert same(found, without_reuse(module, [X, X[::-1].copy()]))
 
 
+def test_without_large_arrays_nothing_is_overwritten_and_memory_is_not_analysed(
+    counted: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, gives, *_ = LOOPS["a loop in a loop"]
+    analysed: list[Plan] = []
+    monkeypatch.setattr(Plans, "reuse", lambda _, plan: analysed.append(plan))
+    for least, expected in ((X.nbytes + 1, (0, 0)), (X.nbytes, (30, 3))):
+        counted.clear()
+        monkeypatch.setattr(registry, "_LARGE", least)
+        found = arrays(evaluate(parse_stablehlo(program(lines, gives)), [X, X]))
+        assert (counted["copied"], len(analysed)) == expected
+        assert np.array_equal(found[0][:TURNS], np.full((TURNS, 4), 7))
+
+
 def test_a_branch_updates_in_place_what_the_loop_owns(counted: Counter[str]) -> None:
     """The branch of HLO gets the array as its operand."""
     text = """HloModule m
@@ -248,6 +268,47 @@ def test_a_branch_updates_in_place_what_the_loop_owns(counted: Counter[str]) -> 
     assert counted == {"in place": 3}
     assert np.array_equal(x, X)
     assert same([found], without_reuse(module, [X]))
+
+
+NESTED = """HloModule m
+cond { p = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(5)
+  ROOT c = pred[] compare(i, n), direction=LT }
+body { p = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  both = (f32[8,4], f32[8,4]) get-tuple-element(p), index=1
+  a = f32[8,4] get-tuple-element(both), index=0
+  b = f32[8,4] get-tuple-element(both), index=1
+  c = f32[8,4] get-tuple-element(p), index=2
+  z = s32[] constant(0)
+  one = s32[] constant(1)
+  row = f32[1,4] constant({{7,7,7,7}})
+  u = f32[8,4] dynamic-update-slice(b, row, i, z)
+  d = f32[8,4] add(KEPT, a)
+  j = s32[] add(i, one)
+  new = (f32[8,4], f32[8,4]) tuple(a, u)
+  ROOT r = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) tuple(j, new, d) }
+ENTRY e { x = f32[8,4] parameter(0)
+  y = f32[8,4] parameter(1)
+  z = s32[] constant(0)
+  both = (f32[8,4], f32[8,4]) tuple(y, x)
+  s = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) tuple(z, both, y)
+  ROOT w = (s32[], (f32[8,4], f32[8,4]), f32[8,4]) while(s), condition=cond, body=body }"""
+
+
+@pytest.mark.parametrize(("kept", "in_place"), [("c", 5), ("b", 0)])
+def test_arrays_in_nested_tuples_are_overwritten_if_nothing_reads_them_later(
+    kept: str, in_place: int, counted: Counter[str]
+) -> None:
+    """The sum reads the array that is updated, or another one, after the update."""
+    module = parse_hlo(NESTED.replace("KEPT", kept))
+    x, y = X.copy(), X + 1
+    found = arrays(evaluate(module, [x, y]))
+    assert counted["in place"] == in_place
+    assert same(found, without_reuse(module, [X, X + 1]))
+    assert np.array_equal(x, X)
+    assert np.array_equal(y, X + 1)
 
 
 def test_a_captured_array_is_copied_by_a_branch(counted: Counter[str]) -> None:
@@ -390,12 +451,11 @@ def test_an_array_that_is_read_later_is_not_overwritten(name: str) -> None:
     lines, gives = ALIASES[name]
     module = parse_stablehlo(program(lines, gives))
     x, y = X.copy(), X + 1
-    with patch.object(elementwise, "_LARGE", 0):
-        for _ in range(2):
-            found = arrays(evaluate(module, [x, y]))
-            assert same(found, without_reuse(module, [X, X + 1]))
-        assert np.array_equal(x, X)
-        assert np.array_equal(y, X + 1)
+    for _ in range(2):
+        found = arrays(evaluate(module, [x, y]))
+        assert same(found, without_reuse(module, [X, X + 1]))
+    assert np.array_equal(x, X)
+    assert np.array_equal(y, X + 1)
 
 
 def test_the_result_of_a_loop_without_iterations_is_its_initial_state() -> None:
@@ -405,8 +465,7 @@ def test_the_result_of_a_loop_without_iterations_is_its_initial_state() -> None:
         ["%b", "%a"],
     )  # fmt: skip
     module = parse_stablehlo(text.replace(f"dense<{TURNS}>", "dense<0>"))
-    with patch.object(elementwise, "_LARGE", 0):
-        found = arrays(evaluate(module, [X, X]))
+    found = arrays(evaluate(module, [X, X]))
     assert np.array_equal(found[1], X + X)
     assert np.array_equal(found[0][2:], (X + X)[2:])
 
@@ -441,8 +500,7 @@ def test_arrays_that_are_kept_elsewhere_are_not_overwritten(name: str) -> None:
       %0 = stablehlo.custom_call @keep(%a) : ({TYPE}) -> {TYPE}
       return %0 : {TYPE}
     }}{program(lines, ["%b"])}"""
-    with patch.object(elementwise, "_LARGE", 0):
-        call(parse_stablehlo(text), [X, X], custom_calls={"keep": keep})
+    call(parse_stablehlo(text), [X, X], custom_calls={"keep": keep})
     assert kept
     assert all(np.array_equal(now, then) for now, then in kept)
 
@@ -487,8 +545,7 @@ def test_arrays_that_a_callback_gets_are_not_overwritten() -> None:
         return x + 1
 
     module = parse_stablehlo(text)
-    with patch.object(elementwise, "_LARGE", 0):
-        call(module, [X, X], custom_calls={"keep": keep})
+    call(module, [X, X], custom_calls={"keep": keep})
     assert len(kept) == 1 + 2 * TURNS
     assert all(np.array_equal(now, then) for now, then in kept)
 
@@ -552,16 +609,15 @@ def drawn_programs(language: str, number: int) -> Iterator[tuple[int, Runner, li
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_random_programs_compute_the_same_with_and_without_reuse(language: str, full: bool) -> None:
-    with patch.object(elementwise, "_LARGE", 0):
-        for seed, runner, leaves in drawn_programs(language, 2000 if full else 150):
-            before = [x.tobytes() for x in leaves]
-            (found,) = runner.run([leaves])
-            values = [x.tobytes() for x in found]
-            (expected,) = runner.run([leaves], lambda *_: None)
-            assert values == [x.tobytes() for x in expected], f"seed {seed}"
-            assert before == [x.tobytes() for x in leaves], f"seed {seed}"
-            runner.run([[x + x for x in leaves]])
-            assert values == [x.tobytes() for x in found], f"seed {seed}"
+    for seed, runner, leaves in drawn_programs(language, 2000 if full else 150):
+        before = [x.tobytes() for x in leaves]
+        (found,) = runner.run([leaves])
+        values = [x.tobytes() for x in found]
+        (expected,) = runner.run([leaves], lambda *_: None)
+        assert values == [x.tobytes() for x in expected], f"seed {seed}"
+        assert before == [x.tobytes() for x in leaves], f"seed {seed}"
+        runner.run([[x + x for x in leaves]])
+        assert values == [x.tobytes() for x in found], f"seed {seed}"
 
 
 def checked(made: Kernel, ins: Instruction) -> Kernel:

@@ -18,7 +18,6 @@ from hloscope.interpreter.calls.lapack import (
     cholesky,
     each_matrix,
     eigenvectors,
-    lu,
     solver,
 )
 from hloscope.interpreter.ops.contraction import product
@@ -320,11 +319,6 @@ def _scatter_taps(
 @implements("cusolver_potrf_ffi")
 def _potrf(op: CustomCall, at: Site) -> Kernel:
     return cholesky(bool(at.config.get("lower", True)))
-
-
-@implements("cusolver_getrf_ffi", "cublas_getrf_batched_ffi")
-def _getrf(op: CustomCall, at: Site) -> Kernel:
-    return lambda a: lu(a)
 
 
 @implements("cusolver_syevd_ffi")

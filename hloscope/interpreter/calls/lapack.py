@@ -123,9 +123,9 @@ def _first_indefinite(a: Array) -> int:
     return len(a)
 
 
-@implements(*_names("getrf"))
+@implements(*_names("getrf"), "cusolver_getrf_ffi", "cublas_getrf_batched_ffi")
 def _getrf(op: CustomCall, at: Site) -> Kernel:
-    return lambda a: lu(a)
+    return lu
 
 
 @implements(*_names("geqrf"), "cusolver_geqrf_ffi", "cublas_geqrf_batched_ffi")

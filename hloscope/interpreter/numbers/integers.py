@@ -92,9 +92,9 @@ def _native(name: str, dtype: Any, bits: int) -> Function | None:
         return _NATIVE[name]
     match name:
         case "maximum":
-            return _maximum
+            return _extremum(operator.ge, np.maximum)
         case "minimum":
-            return _minimum
+            return _extremum(operator.le, np.minimum)
         case "divide":
             return _division(dtype)
         case "remainder":
@@ -113,16 +113,9 @@ def _native(name: str, dtype: Any, bits: int) -> Function | None:
             return None
 
 
-def _maximum(a: Any, b: Any) -> Any:
-    if a.ndim == b.ndim == 0:
-        return a if a >= b else b
-    return np.maximum(a, b)
-
-
-def _minimum(a: Any, b: Any) -> Any:
-    if a.ndim == b.ndim == 0:
-        return a if a <= b else b
-    return np.minimum(a, b)
+def _extremum(wins: Function, ufunc: np.ufunc) -> Function:
+    """Return the maximum or minimum, which `ufunc` computes of arrays."""
+    return lambda a, b: (a if wins(a, b) else b) if a.ndim == b.ndim == 0 else ufunc(a, b)
 
 
 def _division(dtype: Any) -> Function:

@@ -14,7 +14,7 @@ from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.shown import FAR, Difference, exactly, value_text, within, within_ulps
 from hloscope.interpreter.values import Array, EvaluationError, Value, World, dtype_of
-from hloscope.ir import QuantizedType, TensorType, TupleType, Type, Written
+from hloscope.ir import Op, QuantizedType, TensorType, TupleType, Type, Written
 from hloscope.ops import (
     TOLERANCE,
     CustomCall,
@@ -77,43 +77,34 @@ def _pair(what: str, compare: Comparison) -> Kernel:
     return kernel
 
 
-def _with_constant(op: ExpectEqConst | ExpectAlmostEqConst, compare: Comparison) -> Kernel:
-    """Return a kernel that compares its operand with the constant of the op, by `compare`."""
-    what, expected = op.name, op.value.array(op.value.type or TupleType(()))
+def _comparison(op: Op) -> Comparison:
+    """Return the comparison that an op of the dialect `check` makes."""
+    match op:
+        case ExpectAlmostEq() | ExpectAlmostEqConst():
+            return partial(within, tolerance=op.tolerance)
+        case ExpectClose():
+            most = _number(op.max_ulp_difference, 1) & FAR  # unsigned
+            least = _number(op.min_ulp_difference, 0) & FAR
+            return partial(within_ulps, most=most, least=least)
+        case _:
+            return exactly
+
+
+@evaluates(ExpectEq, ExpectAlmostEq, ExpectClose)
+def _expect(op: Op, at: Site) -> Kernel:
+    return _pair(op.name, _comparison(op))
+
+
+@evaluates(ExpectEqConst, ExpectAlmostEqConst)
+def _expect_const(op: ExpectEqConst | ExpectAlmostEqConst, at: Site) -> Kernel:
+    """Return a kernel that compares its operand with the constant of the op."""
+    compare, expected = _comparison(op), op.value.array(op.value.type or TupleType(()))
 
     def kernel(found: Value) -> Value:
-        _compared(what, compare, found, expected)
+        _compared(op.name, compare, found, expected)
         return ()
 
     return kernel
-
-
-@evaluates(ExpectEq)
-def _expect_eq(op: ExpectEq, at: Site) -> Kernel:
-    return _pair(op.name, exactly)
-
-
-@evaluates(ExpectEqConst)
-def _expect_eq_const(op: ExpectEqConst, at: Site) -> Kernel:
-    return _with_constant(op, exactly)
-
-
-@evaluates(ExpectAlmostEq)
-def _expect_almost_eq(op: ExpectAlmostEq, at: Site) -> Kernel:
-    return _pair(op.name, partial(within, tolerance=op.tolerance))
-
-
-@evaluates(ExpectAlmostEqConst)
-def _expect_almost_eq_const(op: ExpectAlmostEqConst, at: Site) -> Kernel:
-    compare = partial(within, tolerance=op.tolerance)
-    return _with_constant(op, compare)
-
-
-@evaluates(ExpectClose)
-def _expect_close(op: ExpectClose, at: Site) -> Kernel:
-    most = _number(op.max_ulp_difference, 1) & FAR  # unsigned
-    least = _number(op.min_ulp_difference, 0) & FAR
-    return _pair(op.name, partial(within_ulps, most=most, least=least))
 
 
 @evaluates(ExpectSerializedEq)
@@ -130,19 +121,17 @@ def _expect_serialized_eq(op: ExpectSerializedEq, at: Site) -> Kernel:
     return kernel
 
 
-@implements("check.expect_eq")
-def _call_eq(op: CustomCall, at: Site) -> Kernel:
-    return _pair(op.call_target_name, exactly)
+_CALLS: Final[dict[str, Comparison]] = {
+    "check.expect_eq": exactly,
+    "check.expect_almost_eq": partial(within, tolerance=1e-3),
+    "check.expect_close": partial(within_ulps, most=3),
+}
+"""Comparison by the target of a custom call."""
 
 
-@implements("check.expect_almost_eq")
-def _call_almost_eq(op: CustomCall, at: Site) -> Kernel:
-    return _pair(op.call_target_name, partial(within, tolerance=1e-3))
-
-
-@implements("check.expect_close")
-def _call_close(op: CustomCall, at: Site) -> Kernel:
-    return _pair(op.call_target_name, partial(within_ulps, most=3))
+@implements(*_CALLS)
+def _call(op: CustomCall, at: Site) -> Kernel:
+    return _pair(op.call_target_name, _CALLS[op.call_target_name])
 
 
 @implements("check.eq")

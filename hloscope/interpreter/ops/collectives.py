@@ -171,7 +171,7 @@ def _exchange(
     group = _required_group(op, at.world)
     place = group.index(process.id)
     channel = getattr(op, "channel_id", None) or 0
-    ins, several, has_regions = at.ins, isinstance(at.ins.type, TupleType), bool(at.ins.calls)
+    ins, has_regions = at.ins, bool(at.ins.calls)
 
     def kernel(*values: Any) -> Value:
         regions, operands = (values[0], values[1:]) if has_regions else ((), values)
@@ -184,8 +184,7 @@ def _exchange(
             whole = process.rendezvous(
                 group, channel, ins, operands, lambda parts: combine(parts, regions)
             )
-        results = own_results(whole, place, operands)
-        return results if several else results[0]
+        return at.value(own_results(whole, place, operands))
 
     return kernel
 
@@ -381,13 +380,11 @@ def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
 @evaluates(CollectiveBroadcast)
 def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
     """Return the kernel of `collective_broadcast`; processes in no group get zeros."""
-    several = isinstance(at.ins.type, TupleType)
     group = _group(op, at.world)
     if group is None:
 
         def nothing(*operands: Any) -> Value:
-            zeros = tuple([np.zeros_like(operand) for operand in _data(op, operands)])
-            return zeros if several else zeros[0]
+            return at.value(tuple(map(np.zeros_like, _data(op, operands))))
 
         return nothing
     size = len(group)
@@ -451,13 +448,10 @@ def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
     if is_in_place(tuple([o.type for o in at.ins.operands])):
         return _in_place(op, mail)
     check_arrays(op, at)
-    several = isinstance(at.ins.type, TupleType)
 
     def kernel(*operands: Any) -> Value:
         found = mail.exchange(operands)
-        if found is None:
-            found = tuple([np.zeros_like(operand) for operand in operands])
-        return found if several else found[0]
+        return at.value(tuple(map(np.zeros_like, operands)) if found is None else found)
 
     return kernel
 

@@ -32,31 +32,36 @@ def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]
     >>> contracted(a, a, DotDimensions((), (), (1,), (1,)), a.dtype).tolist()
     [[5.0, 14.0], [14.0, 50.0]]
     """
-    left = _free(lhs, dims.lhs_batch + dims.lhs_contracting)
-    right = _free(rhs, dims.rhs_batch + dims.rhs_contracting)
-    batch = [lhs.shape[d] for d in dims.lhs_batch]
-    summed = _count(lhs, dims.lhs_contracting)
-    a = lhs.transpose(*dims.lhs_batch, *left, *dims.lhs_contracting)
-    b = rhs.transpose(*dims.rhs_batch, *dims.rhs_contracting, *right)
+    return _contraction_of(lhs.shape, rhs.shape, dims, dtype)(lhs, rhs)
+
+
+def _contraction_of(
+    lhs: Sequence[int], rhs: Sequence[int], dims: DotDimensions, dtype: np.dtype[Any]
+) -> Callable[[Array, Array], Array]:
+    """Return the function that computes `contracted` for arrays of the shapes `lhs` and `rhs`."""
+    left = [d for d in range(len(lhs)) if d not in dims.lhs_batch + dims.lhs_contracting]
+    right = [d for d in range(len(rhs)) if d not in dims.rhs_batch + dims.rhs_contracting]
+    a_order = (*dims.lhs_batch, *left, *dims.lhs_contracting)
+    b_order = (*dims.rhs_batch, *dims.rhs_contracting, *right)
     # Dimensions of one role (batch, free, contracting) are merged, so that one batched matrix
     # product suffices.
-    a = a.reshape(*batch, _count(lhs, left), summed)
-    b = b.reshape(*batch, summed, _count(rhs, right))
-    shape = (*batch, *[lhs.shape[d] for d in left], *[rhs.shape[d] for d in right])
-    return product(a, b, dtype).reshape(shape)
+    batch = [lhs[d] for d in dims.lhs_batch]
+    summed = prod([lhs[d] for d in dims.lhs_contracting])
+    rows, columns = [lhs[d] for d in left], [rhs[d] for d in right]
+    a_shape, b_shape = (*batch, prod(rows), summed), (*batch, summed, prod(columns))
+    multiplied, shape = product_of(a_shape, b_shape, dtype), (*batch, *rows, *columns)
+
+    def kernel(a: Array, b: Array) -> Array:
+        a = a.transpose(a_order).reshape(a_shape)
+        b = b.transpose(b_order).reshape(b_shape)
+        return multiplied(a, b).reshape(shape)
+
+    return kernel
 
 
 def _free(x: Array, taken: Sequence[int]) -> list[int]:
     """Return the dimensions of `x` that are not in `taken`, in ascending order."""
     return [d for d in range(x.ndim) if d not in taken]
-
-
-def _count(x: Array, dims: Sequence[int]) -> int:
-    """Return the product of the sizes of `x` along the dimensions `dims`."""
-    number = 1
-    for d in dims:
-        number *= x.shape[d]
-    return number
 
 
 @evaluates(DotGeneral, on_reals=True, fresh=True)
@@ -86,22 +91,7 @@ def _contraction(at: Site, dims: DotDimensions, dtype: np.dtype[Any]) -> Kernel:
         return lambda a, b: contracted(a, b, dims, dtype)
     if not (lhs.is_static and rhs.is_static):
         return lambda a, b: contracted(a, b, dims, dtype)
-    free = [d for d in range(lhs.rank) if d not in dims.lhs_batch + dims.lhs_contracting]
-    others = [d for d in range(rhs.rank) if d not in dims.rhs_batch + dims.rhs_contracting]
-    a_order = (*dims.lhs_batch, *free, *dims.lhs_contracting)
-    b_order = (*dims.rhs_batch, *dims.rhs_contracting, *others)
-    batch = [lhs.shape[d] for d in dims.lhs_batch]
-    summed = prod([lhs.shape[d] for d in dims.lhs_contracting])
-    left, right = [lhs.shape[d] for d in free], [rhs.shape[d] for d in others]
-    a_shape, b_shape = (*batch, prod(left), summed), (*batch, summed, prod(right))
-    multiplied, shape = product_of(a_shape, b_shape, dtype), (*batch, *left, *right)
-
-    def kernel(a: Array, b: Array) -> Array:
-        a = a.transpose(a_order).reshape(a_shape)
-        b = b.transpose(b_order).reshape(b_shape)
-        return multiplied(a, b).reshape(shape)
-
-    return kernel
+    return _contraction_of(lhs.shape, rhs.shape, dims, dtype)
 
 
 @evaluates(Dot, on_reals=True, fresh=True)
@@ -311,56 +301,46 @@ def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
     >>> product(a, a.T, np.dtype("int8")).tolist(), product(a, a.T, np.dtype("int32")).tolist()
     ([[32]], [[20000]])
     """
-    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    rows = max(prod(a.shape[:-2]), prod(b.shape[:-2])) * a.shape[-2]
-    claim(rows * b.shape[-1] * computing(dtype).itemsize, "a product")
-    if dtype.kind in "fc" or is_narrow(dtype):
-        if 0 < a.size * b.shape[-1] <= _SMALL:
-            return _in_order(a, b)
-        wide = computing(dtype)
-        total = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))
-        return np.asarray(total.astype(dtype, copy=False))
-    if dtype.kind == "b":
-        counted = np.matmul(a.astype(np.float32), b.astype(np.float32))
-        return np.asarray(counted > 0)
-    wide = computing(dtype)
-    a, b = a.astype(wide, copy=False), b.astype(wide, copy=False)
-    # No partial sum exceeds this bound, so doubles are exact, and BLAS is much faster than numpy's
-    # integer loops.
-    if a.shape[-1] * _magnitude(a) * _magnitude(b) < _EXACT:
-        exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
-        return np.asarray(exact.astype(np.int64).astype(wide).astype(dtype, copy=False))
-    return np.asarray(np.matmul(a, b).astype(dtype, copy=False))
+    return product_of(a.shape, b.shape, dtype)(a, b)
 
 
 def product_of(
     a_shape: Sequence[int], b_shape: Sequence[int], dtype: np.dtype[Any]
 ) -> Callable[[Array, Array], Array]:
-    """Return the fastest function that computes `product` for operands of these shapes."""
-    if dtype.kind not in "fc" and not is_narrow(dtype):
-        return lambda a, b: product(a, b, dtype)
+    """Return the function that computes `product` for operands of these shapes."""
     rows = max(prod(a_shape[:-2]), prod(b_shape[:-2])) * a_shape[-2]
     wide, columns = computing(dtype), b_shape[-1]
     needed = rows * columns * wide.itemsize
-    if 0 < prod(a_shape) * columns <= _SMALL:
+    multiplied: Callable[[Array, Array], Array] = np.matmul
+    if dtype.kind == "b":
+        multiplied = _any_product
+    elif dtype.kind not in "fc" and not is_narrow(dtype):
+        multiplied = _integer_product
+    elif 0 < prod(a_shape) * columns <= _SMALL:
+        multiplied, wide = _in_order, dtype
 
-        def small(a: Array, b: Array) -> Array:
-            claim(needed, "a product")
-            return _in_order(a.astype(dtype, copy=False), b.astype(dtype, copy=False))
-
-        return small
-
-    def large(a: Array, b: Array) -> Array:
+    def kernel(a: Array, b: Array) -> Array:
         claim(needed, "a product")
-        if a.dtype != dtype or b.dtype != dtype:
-            a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-        # The usual case needs no conversion of the result.
-        if wide is dtype:
-            return np.asarray(np.matmul(a, b))
-        total = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))
+        a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+        total = multiplied(a.astype(wide, copy=False), b.astype(wide, copy=False))
         return np.asarray(total.astype(dtype, copy=False))
 
-    return large
+    return kernel
+
+
+def _any_product(a: Array, b: Array) -> Array:
+    """Return the matrix product of booleans: is any product of two elements true?"""
+    return np.asarray(np.matmul(a.astype(np.float32), b.astype(np.float32)) > 0)
+
+
+def _integer_product(a: Array, b: Array) -> Array:
+    """Return the matrix product of integers, which wraps around."""
+    # No partial sum exceeds this bound, so doubles are exact, and BLAS is much faster than numpy's
+    # integer loops.
+    if a.shape[-1] * _magnitude(a) * _magnitude(b) < _EXACT:
+        exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
+        return np.asarray(exact.astype(np.int64).astype(a.dtype))
+    return np.asarray(np.matmul(a, b))
 
 
 def _magnitude(x: Array) -> int:

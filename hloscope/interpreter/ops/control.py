@@ -13,9 +13,9 @@ from hloscope.errors import UnknownNameError, UnsupportedError, did_you_mean
 from hloscope.interpreter.ops.transfers import zeros
 from hloscope.interpreter.parallel import INFEED, run_grid
 from hloscope.interpreter.plan import Plans, run
-from hloscope.interpreter.registry import Kernel, Moving, Region, Site, evaluates, kernel
+from hloscope.interpreter.registry import Kernel, Moving, Region, Site, evaluates
 from hloscope.interpreter.values import TOKEN, EvaluationError, Value, World
-from hloscope.ir import Computation, Instruction, Op, TupleType, Type
+from hloscope.ir import Computation, Op, TupleType, Type
 from hloscope.ops import (
     BARE_STARTS,
     ELEMENTWISE,
@@ -93,7 +93,6 @@ def _token(op: AfterAll, at: Site) -> Kernel:
 def _case(op: Case, at: Site) -> Kernel:
     """Return the kernel of `case`; an index out of range selects the last branch."""
     own_operands = len(at.ins.operands) > 1
-    several = _is_several(at)
 
     def run(branches: tuple[Region, ...], values: list[Any]) -> Value:
         selector = values[0]
@@ -103,8 +102,7 @@ def _case(op: Case, at: Site) -> Kernel:
         # The operands of other branches are dropped first, which frees their memory.
         given = [values[1 + index]] if own_operands else []
         values.clear()
-        results = branches[index].taking(given)
-        return results if several else results[0]
+        return at.value(branches[index].taking(given))
 
     return Moving(run)
 
@@ -112,7 +110,6 @@ def _case(op: Case, at: Site) -> Kernel:
 @evaluates(While)
 def _while(op: While, at: Site) -> Kernel:
     """Return the kernel of `while`."""
-    several = _is_several(at)
     whole = len(at.ins.operands) == 1 and isinstance(at.ins.operands[0].type, TupleType)
 
     def run(regions: tuple[Region, ...], state: list[Any]) -> Value:
@@ -121,14 +118,9 @@ def _while(op: While, at: Site) -> Kernel:
             results = body.taking(state)
             state = [results] if whole else [*results]
             del results  # so that the next iteration frees an array of the state after its last use
-        return state[0] if whole or not several else tuple(state)
+        return state[0] if whole else at.value(tuple(state))
 
     return Moving(run)
-
-
-def _is_several(at: Site) -> bool:
-    """Is the value of the instruction a tuple, so that its kernel returns a tuple of results?"""
-    return isinstance(at.ins.type, TupleType)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -146,11 +138,11 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
     """
     if op.region:
         return lambda regions, *values: regions[0](*values)
-    type_, has_regions = at.ins.type, bool(at.ins.calls)
-    if op.wrapped is not None and op.wrapped.name in BARE_STARTS:
-        return _wrapped_kernel(op, at, type_)
-    if not isinstance(type_, TupleType):
-        return _wrapped_kernel(op, at, type_)
+    type_, has_regions, wrapped = at.ins.type, bool(at.ins.calls), op.wrapped
+    is_bare = wrapped is not None and wrapped.name in BARE_STARTS
+    if is_bare or not isinstance(type_, TupleType):
+        assert wrapped is not None
+        return at.kernel_of(wrapped, type_)
     given, result, *contexts = type_.elements
     if result == TupleType(()):
         raise UnsupportedError(f"`{op.name}` whose result is there only when it is done")
@@ -158,7 +150,10 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
         raise UnsupportedError(f"`{op.name}` to which an update brings operands")
     rest = tuple(map(zeros, contexts))
     packs = isinstance(given, TupleType)
-    inner = _call_kernel(result) if _is_call(op) else _wrapped_kernel(op, at, result)
+    if wrapped is None or _is_call(op):
+        inner = _call_kernel(result)
+    else:
+        inner = at.kernel_of(wrapped, result)
 
     def start(*values: Any) -> Value:
         operands = values[1:] if has_regions else values
@@ -183,14 +178,6 @@ def _call_kernel(result: Type) -> Kernel:
     return inner
 
 
-def _wrapped_kernel(op: AsyncStart, at: Site, result: Type) -> Kernel:
-    """Return the kernel of the op that `op` starts, which is evaluated immediately."""
-    assert op.wrapped is not None
-    ins = at.ins
-    alone = Instruction(ins.name, result, op.wrapped, ins.operands, ins.calls, span=ins.span)
-    return kernel(alone, at.world)
-
-
 @evaluates(AsyncUpdate)
 def _async_update(op: AsyncUpdate, at: Site) -> Kernel:
     first = int(bool(at.ins.calls))
@@ -200,8 +187,7 @@ def _async_update(op: AsyncUpdate, at: Site) -> Kernel:
 @evaluates(AsyncDone)
 def _async_done(op: AsyncDone, at: Site) -> Kernel:
     if op.region:
-        several = isinstance(at.ins.type, TupleType)
-        return lambda begun: begun if several else begun[0]
+        return at.value
     if op.wrapped_name in BARE_STARTS:
         return lambda *begun: begun[-1]  # a region comes first where the op repeats it
     return lambda *begun: begun[-1][1]
@@ -214,13 +200,7 @@ def _async_done(op: AsyncDone, at: Site) -> Kernel:
 @evaluates(Composite)
 def _composite(op: Composite, at: Site) -> Kernel:
     """Return the kernel of `composite`: the results of its decomposition."""
-    several = isinstance(at.ins.type, TupleType)
-
-    def kernel(regions: tuple[Region, ...], *values: Value) -> Value:
-        results = regions[0](*values)
-        return results if several else results[0]
-
-    return kernel
+    return lambda regions, *values: at.value(regions[0](*values))
 
 
 @evaluates(RunParallel)
@@ -239,7 +219,6 @@ def _run_parallel(op: RunParallel, at: Site) -> Kernel:
         raise EvaluationError(
             f"the programs take {sum(counts)} values, found {len(at.ins.operands)}"
         )
-    several = isinstance(at.ins.type, TupleType)
 
     def kernel(*values: Value) -> Value:
         # A feeding function runs only when `infeed` takes its value.
@@ -249,8 +228,7 @@ def _run_parallel(op: RunParallel, at: Site) -> Kernel:
         inner = replace(world, extra={**world.extra, INFEED: queue})
         found = run_grid(rows, arguments, inner)
         world.steps = inner.steps
-        results = tuple([value for own in found for value in own])
-        return results if several else results[0]
+        return at.value(tuple([value for own in found for value in own]))
 
     return kernel
 

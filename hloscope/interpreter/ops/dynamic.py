@@ -11,7 +11,7 @@ import numpy as np
 from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.ops.shape import broadcast, iota, pad, reshaped
 from hloscope.interpreter.ops.slicing import window
-from hloscope.interpreter.registry import Concern, Kernel, Maker, Site, adapts, evaluates, kernel
+from hloscope.interpreter.registry import Concern, Kernel, Maker, Site, adapts, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, claim, dtype_of, plain_value
 from hloscope.ir import Dims, Instruction, Op, TensorType, TupleType, Type, value_of
 from hloscope.ops import (
@@ -237,7 +237,7 @@ def with_memory(maker: Maker, ins: Instruction) -> Maker:
             case Slice():
                 return _slice(op, at)
             case DynamicUpdateSlice():
-                return _update(inner, at)
+                return _update(at)
             case Scatter() if isinstance(at.ins.type, TensorType):
                 return _scatter(inner, at)
             case _:
@@ -339,7 +339,7 @@ def _slice(op: Slice, at: Site) -> Kernel:
     return kernel
 
 
-def _update(inner: Kernel, at: Site) -> Kernel:
+def _update(at: Site) -> Kernel:
     """Return a kernel that writes the run-time elements of an update into the whole memory.
 
     The start index is clamped as if the update's whole memory were written. `inner` is not used.
@@ -447,18 +447,6 @@ def _pad_to_static(op: CustomCall, at: Site) -> Kernel:
 # StableHLO `StablehloCanonicalizeDynamism.cpp`, which replaces them by those ops.
 
 
-def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
-    """Return the kernel of `op`, evaluated in place of the custom call.
-
-    `op` has the result type `type_`, and takes the first `operands` operands of the call.
-    """
-    ins = at.ins
-    replacement = Instruction(
-        ins.name, type_, op, ins.operands[:operands], ins.calls, span=ins.span
-    )
-    return kernel(replacement, at.world)
-
-
 @implements("stablehlo.dynamic_reduce_window")
 def _reduce_window(op: CustomCall, at: Site) -> Kernel:
     """Return the kernel of `stablehlo.dynamic_reduce_window`.
@@ -474,7 +462,7 @@ def _reduce_window(op: CustomCall, at: Site) -> Kernel:
             )
         pairs = tuple(zip(padding[::2], padding[1::2], strict=True))
         window = Window(sizes, strides, pairs, base, dilations, (False,) * len(sizes))
-        return _kernel_of(ReduceWindow(window), at, at.ins.type, 2 * number)
+        return at.kernel_of(ReduceWindow(window), at.ins.type, 2 * number)
 
     def call(regions: Any, *values: Any) -> Value:
         given = [tuple(np.ravel(v).tolist()) for v in values[2 * number :]]
@@ -492,7 +480,7 @@ def _top_k(op: CustomCall, at: Site) -> Kernel:
             raise EvaluationError(
                 f"the top {int(k)} are asked for, there are {value.shape[-1]} elements"
             )
-        return _kernel_of(TopK(int(k)), at, at.ins.type, 1)(value)
+        return at.kernel_of(TopK(int(k)), at.ins.type, 1)(value)
 
     return call
 
@@ -508,6 +496,6 @@ def _rng_bit_generator(op: CustomCall, at: Site) -> Kernel:
     def call(state: Any, given: Any) -> Value:
         sized = TensorType(bits.element, tuple(run_time_sizes(given, result)))
         types = TupleType((*at.results[:-1], sized))
-        return _kernel_of(RngBitGenerator(algorithm), at, types, 1)(state)
+        return at.kernel_of(RngBitGenerator(algorithm), types, 1)(state)
 
     return call

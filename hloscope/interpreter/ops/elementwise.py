@@ -16,7 +16,7 @@ from hloscope.interpreter.numbers.floats import float_function, total_order
 from hloscope.interpreter.numbers.integers import integer_function
 from hloscope.interpreter.ops.shape import spread
 from hloscope.interpreter.registry import Concern, Kernel, Maker, Site, Writing, adapts, evaluates
-from hloscope.interpreter.values import EvaluationError, byte_size, dtype_of
+from hloscope.interpreter.values import EvaluationError, dtype_of
 from hloscope.ir import (
     ELEMENT_TYPES,
     ElementType,
@@ -64,8 +64,6 @@ _INTO: Final[dict[Function, np.ufunc]] = {
 
 A ufunc can write to a given array.
 """
-_LARGE: Final = 1 << 15
-"""Minimum bytes of a result that may overwrite an operand at its last use."""
 _ELSEWHERE: Final = frozenset(("copy", "chlo.constant_like"))
 """Elementwise ops whose kernels are made in other modules."""
 _MAY_VIEW: Final = frozenset(("convert", "imag", "real", "reduce_precision", "select"))
@@ -99,7 +97,9 @@ def _elementwise(op: Elementwise, at: Site) -> Kernel:
     types = at.operands
     if all(isinstance(t, TensorType) and t.is_static for t in types):
         ufunc = _INTO.get(function)
-        return Writing(function, _into(ufunc)) if ufunc and _is_large(at) else function
+        if ufunc is None or not at.is_large or not _is_alike(at):
+            return function
+        return Writing(function, lambda a, b: ufunc(a, b, out=a))
     scalars_too = op.name in ("select", "clamp")
 
     def kernel(*operands: Any) -> Any:
@@ -112,22 +112,15 @@ def _elementwise(op: Elementwise, at: Site) -> Kernel:
     return kernel
 
 
-def _is_large(at: Site) -> bool:
-    """Is the result of at least `_LARGE` bytes, and may it overwrite an operand?
-
-    Operands and result must have the same shape and number type for that.
-    """
+def _is_alike(at: Site) -> bool:
+    """Have operands and result one shape, and one number type that numpy has itself?"""
     type_ = at.result
     dtype = dtype_of(type_.element)
-    is_own = dtype.kind in "fiu" and dtype.isbuiltin == 1
-    alike = all(isinstance(t, TensorType) and t.sizes == type_.sizes for t in at.operands)
-    same = all(element_of(t) == type_.element for t in at.operands)
-    return alike and same and is_own and byte_size(type_) >= _LARGE
-
-
-def _into(ufunc: np.ufunc) -> Kernel:
-    """Return a kernel that writes the ufunc's result to its first operand's memory."""
-    return lambda a, b: ufunc(a, b, out=a)
+    alike = [
+        isinstance(t, TensorType) and (t.sizes, t.element) == (type_.sizes, type_.element)
+        for t in at.operands
+    ]
+    return all(alike) and dtype.kind in "fiu" and dtype.isbuiltin == 1
 
 
 def function_of(op: Elementwise, operands: Sequence[ElementType], result: ElementType) -> Function:
@@ -182,11 +175,9 @@ def _with_settings(
         case ReducePrecision(exponent_bits=exponent, mantissa_bits=mantissa):
             if operands[0].kind == "float":
                 return reduced_precision(operands[0], exponent, mantissa)
-    match op.name:
-        case "complex" if result.kind == "complex":
+        case Elementwise(name="complex") if result.kind == "complex":
             return _complex(dtype_of(result))
-        case _:
-            return None
+    return None
 
 
 def plain_function(name: str, element: ElementType) -> Function | None:

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from hloscope.interpreter.numbers.conversions import promoted
-from hloscope.interpreter.ops.reduction import lifted
+from hloscope.interpreter.ops.reduction import MONOIDS, lifted
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of, strided
-from hloscope.ir import Dims, TensorType, TupleType
+from hloscope.ir import Dims, TensorType
 from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
 
 # --------------------------------------------------------------------------------------------------
@@ -201,7 +201,6 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
     """
     number = (len(at.ins.operands) - 1) // 2
     dtypes = [dtype_of(t.element) for t in at.results if isinstance(t, TensorType)]
-    several = isinstance(at.ins.type, TupleType)
 
     def kernel(regions: tuple[Region, ...], *values: Any) -> Value:
         inputs, indices, updates = values[:number], values[number], values[number + 1 :]
@@ -219,8 +218,7 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
                 for u, t in zip(updates, dtypes, strict=True)
             ]
             combine(regions[0], results, targets, given)
-        found = tuple([r.reshape(v.shape) for r, v in zip(results, inputs, strict=True)])
-        return found if several else found[0]
+        return at.value(tuple([r.reshape(v.shape) for r, v in zip(results, inputs, strict=True)]))
 
     return kernel
 
@@ -295,16 +293,6 @@ def _along(value: Array, dims: list[int], among: list[int]) -> Array:
 
 _ROUND_COST: Final = 2500
 """Time to start a round of updates, as the number of elements that numpy combines in that time."""
-_COMMUTATIVE: Final[dict[str, Any]] = {
-    "add": np.add,
-    "multiply": np.multiply,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
-"""Numpy ufunc by the op that is the whole body; its `at` combines one element after another."""
 
 
 class Targets(NamedTuple):
@@ -349,7 +337,7 @@ def combine(
     if most == 1:
         _apply(body, results, rows, updates)
         return
-    function = _COMMUTATIVE.get(region.monoid)
+    function = MONOIDS.get(region.monoid)
     is_faster = most * _ROUND_COST > updates[0].size
     if function is not None and is_faster and results[0].dtype.kind in "biufc":
         _at(function, results[0], rows, updates[0])

@@ -14,7 +14,7 @@ from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.parallel import Process, run_grid
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import PROCESS, Array, EvaluationError, Value, World
-from hloscope.ir import Dims, TupleType, frontend_attributes, value_of
+from hloscope.ir import Dims, frontend_attributes, value_of
 from hloscope.ops import (
     MOST_DEVICES,
     AxisRef,
@@ -164,7 +164,6 @@ def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
     ins, outs = _divisions(
         op.in_shardings.value, op.out_shardings.value, op.manual_axes.value, world
     )
-    several = isinstance(at.ins.type, TupleType)
     if not [*ins, *outs]:
         raise UnsupportedError(f"`{op.name}` has no mesh")
     mesh = [*ins, *outs][0].mesh
@@ -183,7 +182,7 @@ def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
             parts = [[s.part(v, d) for s, v in zip(ins, values, strict=True)] for d in order]
             found = run_grid([[body] * len(order)], parts, world, regions[0].outer)
             results = _joined_results(outs, dict(zip(order, found, strict=True)))
-        return results if several else results[0]
+        return at.value(results)
 
     return kernel
 
@@ -243,11 +242,9 @@ def _global_to_local(op: CustomCall, at: Site) -> Kernel:
     """Return a kernel whose value is the part of each operand on the device of this process."""
     ins, _ = _of_call(at)
     process = _required_process(op, at.world, ins)
-    several = isinstance(at.ins.type, TupleType)
 
     def kernel(*values: Any) -> Value:
-        own = tuple(s.part(v, process.id[1]) for s, v in zip(ins, values, strict=True))
-        return own if several else own[0]
+        return at.value(tuple(s.part(v, process.id[1]) for s, v in zip(ins, values, strict=True)))
 
     return kernel
 
@@ -260,13 +257,7 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
     """
     _, outs = _of_call(at)
     process = _required_process(op, at.world, outs)
-    several = isinstance(at.ins.type, TupleType)
-
-    def kernel(*values: Any) -> Value:
-        whole = _gathered(process, at, outs, values)
-        return whole if several else whole[0]
-
-    return kernel
+    return lambda *values: at.value(_gathered(process, at, outs, values))
 
 
 def _required_process(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:

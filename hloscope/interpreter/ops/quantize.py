@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hloscope.interpreter.ops.reduction import is_quantized
 from hloscope.interpreter.registry import ON_REALS, Concern, Kernel, Maker, Site, adapts, evaluates
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir import Dims, Instruction, Op, QuantizedType, TensorType, TupleType, Type
-from hloscope.ops import Elementwise, Parameter, Select, UniformDequantize, UniformQuantize
+from hloscope.ops import (
+    Elementwise,
+    Parameter,
+    Select,
+    UniformDequantize,
+    UniformQuantize,
+    leaves,
+)
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
@@ -140,7 +148,8 @@ def on_reals(maker: Maker, ins: Instruction) -> Maker:
 
     It is unchanged if the op only moves elements, or if no type is quantized.
     """
-    if not computes_reals(ins.op) or not any(map(_is_quantized, (ins, *ins.operands))):
+    types = [t for i in (ins, *ins.operands) for t in leaves(i.type)]
+    if not computes_reals(ins.op) or not is_quantized(types):
         return maker
 
     def real_maker(op: Op, at: Site) -> Kernel:
@@ -155,11 +164,6 @@ def on_reals(maker: Maker, ins: Instruction) -> Maker:
         return lambda *values: leave(kernel(*[f(v) for f, v in zip(enter, values, strict=True)]))
 
     return real_maker
-
-
-def _is_quantized(ins: Instruction) -> bool:
-    types = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
-    return any(isinstance(t, TensorType) and isinstance(t.element, QuantizedType) for t in types)
 
 
 def expressed_type(type_: Type) -> Type:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import pi, prod
 from typing import Any, Final
 
@@ -229,12 +230,7 @@ def bits_as(element: ElementType) -> Callable[[Array], Array]:
 
 @evaluates(RngGetAndUpdateState)
 def _rng_get_and_update_state(op: RngGetAndUpdateState, at: Site) -> Kernel:
-    world, delta = at.world, op.delta
-
-    def kernel() -> Value:
-        return _next_state(world, delta)
-
-    return kernel
+    return partial(_next_state, at.world, op.delta)
 
 
 def _next_state(world: World, delta: int) -> Array:

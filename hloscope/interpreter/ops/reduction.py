@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from hloscope.interpreter.numbers.conversions import promoted
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value, dtype_of
-from hloscope.ir import QuantizedType, TensorType, TupleType, Type
+from hloscope.ir import QuantizedType, TensorType, Type
 from hloscope.ops import Map, Reduce, Scan
 
 # --------------------------------------------------------------------------------------------------
@@ -43,13 +43,13 @@ def _reduce(op: Reduce, at: Site) -> Kernel:
         if may_regroup and body.monoid in MONOIDS:
             total = reduced(body.monoid, inputs[0], axes, inits[0])
             if total is not None:
-                return one_or_all(at, (total,))
+                return at.value((total,))
         kept = [d for d in range(inputs[0].ndim) if d not in axes]
         shape = [inputs[0].shape[d] for d in kept]
         count = int(np.prod([inputs[0].shape[d] for d in axes], dtype=np.int64))
         rows = tuple([x.transpose(*axes, *kept).reshape(count, *shape) for x in inputs])
         # The body may return an operand, so the results may be views.
-        return one_or_all(at, tuple([x.copy() for x in fold(body, inits, rows)]))
+        return at.value(tuple([x.copy() for x in fold(body, inits, rows)]))
 
     return kernel
 
@@ -91,7 +91,7 @@ def _scan(op: Scan, at: Site) -> Kernel:
             _stack(parts[::-1] if op.is_reverse else parts, axis, t, kind)
             for parts, t, kind in zip(made, outputs, kinds, strict=True)
         ]
-        return one_or_all(at, (*stacked, *state))
+        return at.value((*stacked, *state))
 
     return kernel
 
@@ -143,17 +143,12 @@ def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
     return [dtype_of(t.element) for t in types if isinstance(t, TensorType)]
 
 
-def is_quantized(types: tuple[Type, ...]) -> bool:
+def is_quantized(types: Iterable[Type]) -> bool:
     """Is any of the types quantized?
 
     Ops on quantized values round and clamp, so their order matters.
     """
     return any(isinstance(t, TensorType) and isinstance(t.element, QuantizedType) for t in types)
-
-
-def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
-    """Return the value of an instruction with results `values`: the only one, or their tuple."""
-    return values if isinstance(at.ins.type, TupleType) else values[0]
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:

@@ -153,17 +153,12 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
     if prod(shape) > _SMALL:
         return lambda x: np.broadcast_to(x.reshape(apart), shape)
 
-    def filled(value: Any) -> Value:
-        whole = np.empty(shape, dtype)
-        whole[...] = value
-        return whole
-
     def fill(value: Any) -> Value:
         whole = np.empty(shape, dtype)
         whole[...] = value.reshape(apart)
         return whole
 
-    return fill if operand.rank else filled
+    return fill
 
 
 def _broadcast_sizes(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
@@ -313,18 +308,12 @@ def pad(
     """
     source, target, sizes = [], [], []
     for size, before, after, between in zip(value.shape, low, high, interior, strict=True):
-        # Elements lie `step` apart.  `first` to `last` are those that negative padding does not
-        # cut.
-        step = between + 1
         whole = before + size + max(size - 1, 0) * between + after
         if whole < 0:
             raise EvaluationError(f"padding makes the size {whole} of {size}")
-        first = -(before // step) if before < 0 else 0
-        last = min(size - 1, (whole - 1 - before) // step)
-        count = max(last - first + 1, 0)
-        source.append(slice(first, first + count))
-        start = max(before + first * step, 0)
-        target.append(slice(start, start + max(count * step - between, 0), step))
+        own, places = kept_in_padding(size, whole, before, between + 1)
+        source.append(own)
+        target.append(places)
         sizes.append(whole)
     if not any(interior) and max((*low, *high), default=0) <= 0:
         return value[tuple(source)]
@@ -332,6 +321,24 @@ def pad(
     result[...] = padding
     result[tuple(target)] = value[tuple(source)]
     return result
+
+
+def kept_in_padding(size: int, length: int, low: int, step: int) -> tuple[slice, slice]:
+    """Return which elements of a dimension are inside its padded form, and at which positions.
+
+    Negative padding cuts elements off.
+
+    Args:
+        size: Number of elements of the dimension.
+        length: Number of elements of the padded dimension.
+        low: Position of the first element; negative if it is cut off.
+        step: Distance of the elements in the padded dimension.
+    """
+    first = max(-(low // step), 0)
+    count = max(min(size, (length - 1 - low) // step + 1) - first, 0)
+    start = low + first * step
+    places = slice(start, start + count * step, step) if count else slice(0, 0)
+    return slice(first, first + count), places
 
 
 # ------------------------------------------------------------------------------------- bitcasts

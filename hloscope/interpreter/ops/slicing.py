@@ -128,8 +128,7 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
     kernels = [copied, into]
     if _is_vector(at, 2):
         kernels = [_with_vector_of_starts(k) for k in kernels]
-    # A scalar is never overwritten, as views of scalars are not followed.
-    return Writing(*kernels) if same and at.result.rank else kernels[0]
+    return Writing(*kernels) if same and at.is_large else kernels[0]
 
 
 def _with_vector_of_starts(kernel: Kernel) -> Kernel:

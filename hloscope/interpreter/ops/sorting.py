@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from hloscope.interpreter.numbers.floats import total_order
-from hloscope.interpreter.ops.reduction import Lifted, computing, lifted, one_or_all
+from hloscope.interpreter.ops.reduction import Lifted, computing, lifted
 from hloscope.interpreter.registry import (
     LIFTED,
     Kernel,
@@ -86,18 +86,18 @@ def _sort(op: Sort, at: Site) -> Kernel:
     def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
         axis = op.dimension % max(operands[0].ndim, 1)
         if operands[0].ndim == 0 or operands[0].shape[axis] < 2:
-            return one_or_all(at, operands)
+            return at.value(operands)
         if (
             len(operands) == 1
             and len(keys) == 1
             and (whole := _sort_values(keys[0], *operands, axis))
         ):
-            return one_or_all(at, whole)
+            return at.value(whole)
         if keys:
             order = order_of([_integers(k, operands) for k in keys], axis)
         else:
             order = _merge_order(regions[0], operands, axis)
-        return one_or_all(at, tuple([np.take_along_axis(x, order, axis) for x in operands]))
+        return at.value(tuple([np.take_along_axis(x, order, axis) for x in operands]))
 
     return kernel
 
@@ -208,16 +208,8 @@ def _one_by_one(region: Region, lines: list[Array]) -> Array:
             pairs: list[Any] = [x[k, line] for x in lines for k in (i, j)]
             return -1 if region(*pairs)[0] else 0
 
-        order[:, line] = _stable(order.shape[0], compare)
+        order[:, line] = sorted(range(len(order)), key=cmp_to_key(compare))
     return order
-
-
-def _stable(count: int, compare: Any) -> list[int]:
-    """Return the indices below `count` in stable order by `compare(i, j)`.
-
-    `compare` returns a negative number if `i` is first.
-    """
-    return sorted(range(count), key=cmp_to_key(compare))
 
 
 # --------------------------------------------------------------------------------------- top_k

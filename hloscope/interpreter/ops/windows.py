@@ -23,8 +23,8 @@ from hloscope.interpreter.ops.reduction import (
     is_narrow,
     is_quantized,
     lifted,
-    one_or_all,
 )
+from hloscope.interpreter.ops.shape import kept_in_padding
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value, claim
 from hloscope.ir import TensorType
@@ -60,13 +60,10 @@ def padded(
     shape, into, out_of = [], [], []
     for size, (low, high), step in zip(x.shape, padding, dilations, strict=True):
         length = max(low + high + ((size - 1) * step + 1 if size else 0), 0)
-        first = max(-(low // step), 0)
-        last = min(size, (length - 1 - low) // step + 1)
-        number = max(last - first, 0)
-        start = low + first * step
+        own, places = kept_in_padding(size, length, low, step)
         shape.append(length)
-        into.append(slice(start, start + number * step, step) if number else slice(0, 0))
-        out_of.append(slice(first, first + number))
+        into.append(places)
+        out_of.append(own)
     claim(prod(shape) * x.itemsize, "a padded operand")
     result = np.full(shape, fill, x.dtype)
     result[tuple(into)] = x[tuple(out_of)]
@@ -100,12 +97,8 @@ class _Slide(NamedTuple):
 
 
 def _slides(window: Window, positions: Sequence[int]) -> list[_Slide]:
-    return [
-        _Slide(*entry)
-        for entry in zip(
-            window.sizes, window.window_dilations, window.strides, positions, strict=True
-        )
-    ]
+    steps = window.window_dilations, window.strides, positions
+    return list(map(_Slide, window.sizes, *steps))
 
 
 @evaluates(ReduceWindow)
@@ -125,7 +118,7 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
         positions = counts(window, operands[0].shape)
         starts = tuple([np.broadcast_to(v, positions) for v in inits])
         if 0 in positions:
-            return one_or_all(at, starts)
+            return at.value(starts)
         items = tuple(
             [
                 padded(promoted(x, t), v, window.padding, window.base_dilations)
@@ -141,10 +134,10 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
             for tap in product(*[range(s.taps) for s in slides]):
                 place = tuple([s.at(k) for s, k in zip(slides, tap, strict=True)])
                 starts = body(*starts, *[x[place] for x in items])
-            return one_or_all(at, starts)
+            return at.value(starts)
         for axis in reversed(range(len(slides))):
             items = _fold_axis(body, items, axis, slides[axis])
-        return one_or_all(at, body(*starts, *items))
+        return at.value(body(*starts, *items))
 
     return kernel
 
@@ -262,14 +255,7 @@ def unpadded(
         padding: Number of elements added before and after, for each dimension.
         dilations: Distance in `sums` between elements of `result`, for each dimension.
     """
-    into, out_of = [], []
-    for size, length, (low, _), step in zip(
-        result.shape, sums.shape, padding, dilations, strict=True
-    ):
-        first = max(-(low // step), 0)
-        number = max(min(size, (length - 1 - low) // step + 1) - first, 0)
-        start = low + first * step
-        into.append(slice(first, first + number))
-        out_of.append(slice(start, start + number * step, step) if number else slice(0, 0))
-    result[tuple(into)] = sums[tuple(out_of)]
+    lows = [low for low, _ in padding]
+    kept = list(map(kept_in_padding, result.shape, sums.shape, lows, dilations))
+    result[tuple([own for own, _ in kept])] = sums[tuple([places for _, places in kept])]
     return result

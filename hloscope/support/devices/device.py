@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -171,7 +171,7 @@ def _peaks(text: str) -> Peaks:
     return tuple([(element, float(peak)) for element, peak in rows])
 
 
-def _nvidia(
+def _gpu(
     name: str,
     title: str,
     sms: int,
@@ -183,84 +183,40 @@ def _nvidia(
     vector: str,
     matrix: str = "",
     threads: int = 2048,
-    block_shared: int = 232448,
-    shared_kib: int = 48,
-    vector_bits: int = 128,
     special: int = _SPECIAL,
-    sources: str,
-    doubts: tuple[str, ...] = (),
+    **others: Any,
 ) -> Device:
+    """Return a GPU, from its L2 size in MiB, its peaks as text, and other fields of `Device`."""
     rates = _peaks(matrix)
     return Device(
         name,
         title,
-        "gpu",
-        sms,
-        threads,
-        32,
-        shared_kib,
-        block_shared,
-        65536,
-        int(l2 * _MIB),
-        bandwidth,
-        memory,
-        64,
-        vector_bits,
-        is_amd=False,
+        sms=sms,
+        threads_per_sm=threads,
+        l2_bytes=int(l2 * _MIB),
+        bandwidth=bandwidth,
+        memory_bytes=memory,
         clock_ghz=clock,
         matrix=rates,
         vector=_peaks(vector),
         special=special * sms * clock / 1000,
         fast_f32="tf32" if "tf32" in dict(rates) else "",
-        sources=sources,
-        doubts=doubts,
+        **others,
     )
+
+
+def _nvidia(
+    *figures: Any, block_shared: int = 232448, shared_kib: int = 48, **others: Any
+) -> Device:
+    more = {"shared_kib": shared_kib, "block_shared": block_shared, **others}
+    return _gpu(*figures, warp=32, registers=65536, **more)
 
 
 def _amd(
-    name: str,
-    title: str,
-    sms: int,
-    clock: float,
-    l2: float,
-    bandwidth: float,
-    memory: int,
-    *,
-    vector: str,
-    matrix: str,
-    warp: int = 64,
-    threads: int = 2048,
-    shared: int = 65536,
-    registers: int = 131072,
-    transaction: int = 64,
-    sources: str,
-    doubts: tuple[str, ...] = (),
+    *figures: Any, warp: int = 64, shared: int = 65536, registers: int = 131072, **others: Any
 ) -> Device:
-    rates = _peaks(matrix)
-    return Device(
-        name,
-        title,
-        "gpu",
-        sms,
-        threads,
-        warp,
-        shared >> 10,
-        shared,
-        registers,
-        int(l2 * _MIB),
-        bandwidth,
-        memory,
-        transaction,
-        128,
-        is_amd=True,
-        clock_ghz=clock,
-        matrix=rates,
-        vector=_peaks(vector),
-        special=_SPECIAL * sms * clock / 1000,
-        fast_f32="tf32" if "tf32" in dict(rates) else "",
-        sources=sources,
-        doubts=doubts,
-    )
+    more = {"shared_kib": shared >> 10, "block_shared": shared, **others}
+    return _gpu(*figures, warp=warp, registers=registers, is_amd=True, **more)
 
 
 def _tpu(
