@@ -313,7 +313,8 @@ class Grid:
             for id, wait in waits[:_MOST_NAMED]
         ]
         if len(waits) > _MOST_NAMED:
-            lines.append(f"{len(waits) - _MOST_NAMED:,} others wait")
+            others = len(waits) - _MOST_NAMED
+            lines.append(f"{others:,} others wait" if others > 1 else "1 other waits")
         ended = [str(p.id) for p in self.processes.values() if p.is_done]
         if ended:
             lines.append(f"{', '.join(ended)} {'have' if len(ended) > 1 else 'has'} ended")

@@ -186,7 +186,7 @@ def test_threads_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (3, "", ""),
         (9, "", ""),
-        (10, "1 others wait; ", " and 1 more"),
+        (10, "1 other waits; ", " and 1 more"),
         (20, "11 others wait; ", " and 11 more"),
     ],
 )
