@@ -31,7 +31,6 @@ from hloscope.stablehlo.bytecode import in_version, write_bytecode  # noqa: E402
 from hloscope.stablehlo.vhlo import (  # noqa: E402
     RELEASES,
     bytecode_version,
-    every_op,
     to_vhlo,
     version_of,
     version_text,
@@ -113,7 +112,7 @@ def pieces(path: Path) -> Iterator[tuple[int, str]]:
                 tree = parse_mlir(text, path.name, dialects=DIALECTS)
             except HloscopeError:
                 continue
-            for op in every_op(tree):
+            for op in tree.walk():
                 for region in op.regions:
                     for block in region.blocks:
                         kept = [
@@ -131,7 +130,7 @@ def ours(text: str, located: bool, mixed: bool) -> dict[str, str]:
         tree, _ = find_pass("strip-debuginfo").apply(tree)
     library = version_of(LIBRARY)
     try:
-        if not mixed and not any(op.name.startswith("vhlo.") for op in every_op(tree)):
+        if not mixed and not any(op.name.startswith("vhlo.") for op in tree.walk()):
             tree = to_vhlo(tree, library)
     except HloscopeError:
         return dict.fromkeys(TARGETS, REFUSED)

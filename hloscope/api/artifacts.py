@@ -370,7 +370,7 @@ def refined(
     if args is not None and dims is not None:
         raise UnknownNameError("give either types of the arguments or sizes by name, not both")
     nothing_given = args is None and dims is None
-    if not any(op.name == "func.func" for op in stablehlo.walk(tree)):
+    if not any(op.name == "func.func" for op in tree.walk()):
         raise UnknownNameError("there is no function in the program")
     if dims is not None:
         types = passes.argument_types(tree, dims)

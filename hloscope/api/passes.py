@@ -16,7 +16,7 @@ from hloscope.ir import Type
 from hloscope.mlir import Operation, dialects, parse_mlir, print_mlir, type_text
 from hloscope.mlir.dialects import DIALECTS
 from hloscope.ops import Parameter
-from hloscope.stablehlo import has_inference_tests, inferred_types, run_inference_tests, walk
+from hloscope.stablehlo import has_inference_tests, inferred_types, run_inference_tests
 from hloscope.support.lazy import pattern
 from hloscope.support.source import Source
 from hloscope.verifier import CheckKey, check_key, inferred
@@ -281,7 +281,7 @@ def types_of(source: Source, *, split: bool = False) -> InferredTypes:
 
 def rows_of_tree(module: Operation) -> Iterator[OpTypes]:
     """Yield a row for each op with results of a StableHLO program."""
-    for operation in walk(module):
+    for operation in module.walk():
         if operation.results and operation.source and operation.name not in _NO_TYPING:
             found = inferred_types(operation)
             names = dict.fromkeys(f"%{value.name}" for value in operation.results)

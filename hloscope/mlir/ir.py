@@ -161,6 +161,11 @@ class Operation:
         return nested([self], lambda operation: operation.inside if operation.regions else ())
 
     @property
+    def parent_op(self) -> Operation | None:
+        """The operation whose region contains this one; `None` if there is none."""
+        return None if self.parent is None else self.parent.parent_op
+
+    @property
     def span(self) -> Span | None:
         """Position of the op's name in the source; `None` without a source."""
         return None if self.source is None else Span(self.source, self.start, self.end)
@@ -209,6 +214,11 @@ class Block:
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self.operations)
+
+    @property
+    def parent_op(self) -> Operation | None:
+        """The operation whose region contains the block; `None` if there is none."""
+        return None if self.parent is None else self.parent.parent
 
 
 class Region:

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
         PassError as PassError,
         Run as Run,
     )
+    from hloscope.passes.patterns import (
+        FOLD_ELEMENTS as FOLD_ELEMENTS,
+        Pattern as Pattern,
+        Patterns as Patterns,
+    )
     from hloscope.passes.pipeline import (
         CommandLine as CommandLine,
         Outcome as Outcome,
@@ -48,12 +53,7 @@ if TYPE_CHECKING:
         run_pipeline as run_pipeline,
         step_of as step_of,
     )
-    from hloscope.passes.reading import FOLD_ELEMENTS as FOLD_ELEMENTS
-    from hloscope.passes.rewriting import (
-        Pattern as Pattern,
-        Patterns as Patterns,
-        Rewriter as Rewriter,
-    )
+    from hloscope.passes.rewriting import Rewriter as Rewriter
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

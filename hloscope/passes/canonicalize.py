@@ -18,14 +18,15 @@ from hloscope.mlir import (
     Operation,
     Region,
     Value,
-    expanded,
 )
-from hloscope.passes.conversion import always_broadcastable, dense, shaped
-from hloscope.passes.folding import INDEX_FOLDS, fold_integers, known_integers
+from hloscope.passes.conversion import InsertionPoint, always_broadcastable, dense, shaped
+from hloscope.passes.folding import INDEX_FOLDS, fold_integers, signed_integers
 from hloscope.passes.framework import GreedyDriver, Pass, Run
+from hloscope.passes.patterns import Patterns
 from hloscope.passes.reading import defining_op
 from hloscope.passes.regions import has_branches
-from hloscope.passes.rewriting import OpenBlock, Patterns, Rewriter
+from hloscope.passes.rewriting import OpenBlock, Rewriter
+from hloscope.stablehlo import integers_in
 
 # --------------------------------------------------------------------------------------------------
 # `canonicalize`: folds of MLIR's dialects, for the ops that occur in StableHLO programs.
@@ -58,25 +59,20 @@ def _fold(rewriter: Rewriter, op: Operation, name: str, value: Attribute, type: 
     return True
 
 
-def _fold_shape(rewriter: Rewriter, op: Operation, sizes: Sequence[int]) -> bool:
+def _shape_literal(sizes: Sequence[int]) -> DenseAttr:
+    """Return the literal of a constant shape, a vector of `index`."""
     text = f"[{', '.join(map(str, sizes))}]" if sizes else ""
-    value = dense(text, shaped(INDEX, len(sizes)))
-    return _fold(rewriter, op, "shape.const_shape", value, op.result.type)
+    return dense(text, shaped(INDEX, len(sizes)))
+
+
+def _fold_shape(rewriter: Rewriter, op: Operation, sizes: Sequence[int]) -> bool:
+    return _fold(rewriter, op, "shape.const_shape", _shape_literal(sizes), op.result.type)
 
 
 def _shape(value: Value) -> tuple[int, ...] | None:
-    """Return the sizes in a constant of a shape, such as `shape.const_shape`.
-
-    `None` if `value` is not one.
-    """
+    """Return the sizes in a `shape.const_shape`; `None` if `value` is not one."""
     owner = defining_op(value, "shape.const_shape")
-    given = owner.get("shape") if owner is not None else None
-    if not isinstance(given, DenseAttr):
-        return None
-    try:
-        return expanded(given)
-    except ValueError:
-        return None
+    return None if owner is None else integers_in(owner.get("shape"))
 
 
 def _known_extents(value: Value) -> tuple[int | None, ...] | None:
@@ -171,12 +167,8 @@ def broadcast_constants(rewriter: Rewriter, op: Operation) -> bool:
     constants = [value for value, _ in known]
     same = next((value for value, shape in known if shape == found), None)
     if same is None:
-        text = f"[{', '.join(map(str, found))}]" if found else ""
-        value = dense(text, shaped(INDEX, len(found)))
-        new = rewriter.create(
-            "shape.const_shape", (), {"shape": value}, before=op, types=(value.type,)
-        )
-        same = new.result
+        value, at = _shape_literal(found), InsertionPoint(rewriter, op)
+        same = at.make("shape.const_shape", value.type, shape=value)
     rest = [value for value in op.operands if value not in constants]
     rewriter.set_operands(op, [*rest, same])
     return True
@@ -192,12 +184,9 @@ def broadcast_rank(rewriter: Rewriter, op: Operation) -> bool:
     if len(sizes) != len(op.operands) or None in sizes or not sizes:
         return False
     rank = max(size for size in sizes if size is not None)
-    new = rewriter.create(
-        "shape.broadcast", op.operands, op.properties, before=op, types=(shaped(INDEX, rank),)
-    )
-    back = rewriter.create("tensor.cast", new.results, before=op, types=(wanted,))
-    rewriter.replace(op, back.results)
-    return True
+    at, exact = InsertionPoint(rewriter, op), shaped(INDEX, rank)
+    new = at.make("shape.broadcast", exact, *op.operands, **op.properties)
+    return rewriter.replace_by(op, "tensor.cast", (new,))
 
 
 @PATTERNS.on("shape.cstr_broadcastable")
@@ -208,15 +197,7 @@ def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
         return False
     if not always_broadcastable(shapes):
         return False
-    new = rewriter.create(
-        "shape.const_witness",
-        (),
-        {"passing": BoolAttr(True)},
-        before=op,
-        types=(op.result.type,),
-    )
-    rewriter.replace(op, new.results)
-    return True
+    return rewriter.replace_by(op, "shape.const_witness", (), {"passing": BoolAttr(True)})
 
 
 @PATTERNS.on("shape.assuming")
@@ -261,13 +242,7 @@ def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
     sizes = _shape(source)
     if sizes is None or op.result.type != shaped(INDEX, len(sizes)):
         return False
-    text = f"[{', '.join(map(str, sizes))}]" if sizes else ""
-    value = dense(text, shaped(INDEX, len(sizes)))
-    new = rewriter.create(
-        "shape.const_shape", (), {"shape": value}, before=op, types=(op.result.type,)
-    )
-    rewriter.replace(op, new.results)
-    return True
+    return rewriter.replace_by(op, "shape.const_shape", (), {"shape": _shape_literal(sizes)})
 
 
 @PATTERNS.on("bufferization.to_buffer", "bufferization.to_tensor")
@@ -290,7 +265,7 @@ def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
 @PATTERNS.on("tensor.extract")
 def extract_of_shape(rewriter: Rewriter, op: Operation) -> bool:
     """Replace `tensor.extract` of a constant shape at a constant index by a constant."""
-    at, sizes = [known_integers(value) for value in op.operands[1:]], _shape(op.operands[0])
+    at, sizes = [signed_integers(value) for value in op.operands[1:]], _shape(op.operands[0])
     if sizes is None or len(at) != 1 or at[0] is None or not 0 <= at[0][0] < len(sizes):
         return False
     return fold_integers(rewriter, op, (sizes[at[0][0]],))
@@ -299,7 +274,7 @@ def extract_of_shape(rewriter: Rewriter, op: Operation) -> bool:
 @PATTERNS.on("scf.if")
 def known_condition(rewriter: Rewriter, op: Operation) -> bool:
     """Replace `scf.if` of a constant condition by the operations of the branch that runs."""
-    chosen = known_integers(op.operands[0]) if len(op.operands) == 1 else None
+    chosen = signed_integers(op.operands[0]) if len(op.operands) == 1 else None
     if chosen is None or len(op.regions) != 2:
         return False
     return _inline_region(rewriter, op, "scf.yield", 0 if chosen[0] else 1)

@@ -33,7 +33,7 @@ from hloscope.ops import (
     Return,
     without_layouts,
 )
-from hloscope.passes.reading import FOLD_ELEMENTS
+from hloscope.passes.patterns import FOLD_ELEMENTS
 from hloscope.stablehlo import Function, Node, TreeModule, to_graph, to_mlir
 from hloscope.support.arrays import np
 from hloscope.support.walks import nearest_first
@@ -94,7 +94,7 @@ def fold(
     if not known.values:
         return module
     if isinstance(module, TreeModule):
-        functions = {c.name: maker.function(c) for c in roots}
+        functions = {c.name: maker.of(c) for c in roots}
         made = TreeModule(module.tree, module.name, functions, functions[module.entry.name])
         return to_graph(to_mlir(made))
     entry = maker.of(module.entry)
@@ -301,33 +301,23 @@ class _Builder:
         self._computations: Final[dict[Computation, Computation]] = {}
         self._new: Final[dict[Instruction, Instruction]] = {}
 
-    def function(self, computation: Computation) -> Computation:
-        """Return the folded function for a function of a StableHLO module."""
-        assert isinstance(computation, Function)
-        return self._memoized(
-            computation,
-            Function(
+    def of(self, computation: Computation) -> Computation:
+        """Return the folded form of `computation`, the same object at each call."""
+        if isinstance(computation, Function):
+            made: Computation = Function(
                 computation.name,
                 lambda: self._body(computation),
                 computation.operation,
                 computation.extras,
-            ),
-        )
-
-    def of(self, computation: Computation) -> Computation:
-        """Return the folded form of `computation`, the same object at each call."""
-        if isinstance(computation, Function):
-            return self.function(computation)
-        made = Computation(
-            computation.name,
-            lambda: self._body(computation),
-            extras=computation.extras,
-            span=computation.span,
-        )
-        return self._memoized(computation, made)
-
-    def _memoized(self, old: Computation, new: Computation) -> Computation:
-        return self._computations.setdefault(old, new)
+            )
+        else:
+            made = Computation(
+                computation.name,
+                lambda: self._body(computation),
+                extras=computation.extras,
+                span=computation.span,
+            )
+        return self._computations.setdefault(computation, made)
 
     def _body(self, computation: Computation) -> Body:
         made: list[Instruction] = []
@@ -377,7 +367,7 @@ class _Builder:
         `computation` is the old computation of `ins`.
         """
         assert isinstance(ins.type, TensorType)
-        array, extras = _array(value), tuple([e for e in ins.extras if e[0] == "metadata"])
+        array, extras = np.asarray(value), tuple([e for e in ins.extras if e[0] == "metadata"])
         if array.size > 1 and _is_splat(array):
             layout = Layout(()) if ins.type.layout else None
             scalar = TensorType(ins.type.element, (), layout)
@@ -395,11 +385,7 @@ class _Builder:
 def _constant(ins: Instruction, value: Any) -> Instruction:
     """Return a StableHLO constant of that value in place of the instruction `ins`."""
     type_ = without_layouts(ins.type)
-    return Instruction(ins.name, ins.type, Constant(ComputedLiteral(_array(value), type_)))
-
-
-def _array(value: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(value)
+    return Instruction(ins.name, ins.type, Constant(ComputedLiteral(np.asarray(value), type_)))
 
 
 def _is_splat(array: np.ndarray[Any, Any]) -> bool:

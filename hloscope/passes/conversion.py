@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeAlias
+from functools import partial
+from operator import is_
+from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.errors import Diagnostic
 from hloscope.ir import ELEMENT_TYPES, ElementType, FunctionType, TensorType, Type
 from hloscope.mlir import (
     I32,
     I64,
+    INDEX,
     Attribute,
     Block,
-    DenseArrayAttr,
     DenseAttr,
+    EnumAttr,
     IntegerAttr,
     Operation,
     TypeAttr,
@@ -24,7 +27,9 @@ from hloscope.mlir import (
     illegal,
 )
 from hloscope.passes.framework import Run
-from hloscope.passes.rewriting import Chooser, OpenBlock, Pattern, Rewriter, Watcher
+from hloscope.passes.patterns import Chooser, Pattern
+from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
+from hloscope.stablehlo import i64_array
 
 # --------------------------------------------------------------------------------------------------
 # The conversion driver: one traversal replaces every illegal operation, or the pass fails.
@@ -142,11 +147,6 @@ def refuse(run: Run, operation: Operation) -> None:
 # ------------------------------------------------------------------------------------------- types
 
 
-def cast(rewriter: Rewriter, value: Value, type: Type, *, before: Operation) -> Value:
-    """Return a value cast to `type` by an op before `before`; the cast stays in the program."""
-    return rewriter.create(CAST, (value,), before=before, types=(type,)).result
-
-
 def converted(rewriter: Rewriter, value: Value, type: Type, *, before: Operation) -> Value:
     """Return a value of type `type` for `value`, for use by an operation at `before`.
 
@@ -159,10 +159,12 @@ def converted(rewriter: Rewriter, value: Value, type: Type, *, before: Operation
     # The cast was made for users of the old type; its operand is the converted value.
     if isinstance(owner, Operation) and _is_temporary(owner) and owner.operands[0].type == type:
         return owner.operands[0]
-    made = rewriter.create(
-        CAST, (value,), before=before, types=(type,), attributes={_MARK: UnitAttr()}
-    )
-    return made.result
+    return _temporary_cast(rewriter, value, type, before).result
+
+
+def _temporary_cast(rewriter: Rewriter, value: Value, type: Type, before: Operation) -> Operation:
+    mark = {_MARK: UnitAttr()}
+    return rewriter.create(CAST, (value,), before=before, types=(type,), attributes=mark)
 
 
 def replace_converted(rewriter: Rewriter, operation: Operation, values: Sequence[Value]) -> None:
@@ -183,13 +185,8 @@ def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
         if new == old:
             continue
         if first is not None and rewriter.user_count(argument):
-            between = rewriter.create(
-                CAST, (argument,), before=first, types=(old,), attributes={_MARK: UnitAttr()}
-            )
-            for user in rewriter.users(argument):
-                if user is not between:
-                    operands = [between.result if v is argument else v for v in user.operands]
-                    rewriter.set_operands(user, operands)
+            cast = _temporary_cast(rewriter, argument, old, first)
+            rewriter.replace_uses(argument, cast.result, unless=partial(is_, cast))
         rewriter.set_type(argument, new)
 
 
@@ -254,12 +251,10 @@ def _is_temporary(operation: Operation) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Constructors of constants, types and small ops for conversion patterns.
+# Constructors of types and attributes for conversion patterns.
 
 
-I1: Final = ELEMENT_TYPES["pred"]
 S32: Final = ELEMENT_TYPES["s32"]
-F32: Final = ELEMENT_TYPES["f32"]
 
 
 def shaped(element: ElementType, *sizes: int | None) -> TensorType:
@@ -276,63 +271,33 @@ def dense(text: str, type: TensorType) -> DenseAttr:
     return DenseAttr(elements(DenseAttr(text, type)).raw, type)
 
 
-def integers(values: Sequence[int]) -> DenseArrayAttr:
-    """Return `array<i64: …>` of these values."""
-    return DenseArrayAttr(I64, tuple(values))
+SLICE_BOUNDS: Final = ("start_indices", "limit_indices", "strides")
+"""Names of the attributes of a `slice`."""
+
+
+def slice_attributes(
+    starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
+) -> dict[str, Attribute]:
+    """Return the attributes of a `slice`."""
+    return dict(zip(SLICE_BOUNDS, map(i64_array, (starts, limits, strides)), strict=True))
+
+
+def i64_tensor(values: Sequence[int], shape: Sequence[int]) -> DenseAttr:
+    """Return `dense<…>` of type `i64` with this shape; equal values become a splat.
+
+    >>> from hloscope.mlir import dense_text
+    >>> dense_text(i64_tensor([1, 2, 3, 4], [2, 2]))
+    'dense<[[1, 2], [3, 4]]>'
+    """
+    if len(values) > 1 and len(set(values)) == 1:
+        values = values[:1]
+    raw = b"".join(value.to_bytes(8, "little", signed=True) for value in values)
+    return DenseAttr(raw, TensorType(I64, tuple(shape)))
 
 
 def i64(value: int) -> IntegerAttr:
     """Return `value : i64`."""
     return IntegerAttr(value, I64)
-
-
-def constant(
-    rewriter: Rewriter, values: int | Sequence[int], element: ElementType, *, before: Operation
-) -> Value:
-    """Create a constant of integers of type `element` before the operation `before`.
-
-    It has rank 0 for a single number, rank 1 for a list.
-    """
-    if isinstance(values, int):
-        type, text = shaped(element), str(values)
-    else:
-        type, text = shaped(element, len(values)), f"[{', '.join(map(str, values))}]"
-    return rewriter.constant(dense(text if values != [] else "", type), type, before=before)
-
-
-def splat(rewriter: Rewriter, text: str, type: TensorType, *, before: Operation) -> Value:
-    """Create a constant of type `type` whose elements are all the number written in `text`."""
-    return rewriter.constant(dense(text, type), type, before=before)
-
-
-def sliced(
-    rewriter: Rewriter,
-    value: Value,
-    starts: Sequence[int],
-    limits: Sequence[int],
-    *,
-    before: Operation,
-) -> Value:
-    """Create a `stablehlo.slice` of `starts` to `limits`, without the limits, with strides of 1."""
-    properties = {
-        "start_indices": integers(starts),
-        "limit_indices": integers(limits),
-        "strides": integers([1] * len(starts)),
-    }
-    return rewriter.create("stablehlo.slice", (value,), properties, before=before).result
-
-
-def reshaped(rewriter: Rewriter, value: Value, *sizes: int, before: Operation) -> Value:
-    """Create a `stablehlo.reshape` of a value to the static sizes `sizes`."""
-    assert isinstance(value.type, TensorType)
-    type = shaped(value.type.element, *sizes)
-    return rewriter.create("stablehlo.reshape", (value,), before=before, types=(type,)).result
-
-
-def concatenated(rewriter: Rewriter, values: Sequence[Value], *, before: Operation) -> Value:
-    """Create a `stablehlo.concatenate` along dimension 0."""
-    properties = {"dimension": i64(0)}
-    return rewriter.create("stablehlo.concatenate", values, properties, before=before).result
 
 
 def always_broadcastable(shapes: Sequence[Sequence[int | None]]) -> bool:
@@ -351,45 +316,132 @@ def always_broadcastable(shapes: Sequence[Sequence[int | None]]) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Sizes as values of type `i64`, of tensors of known or unknown sizes.
+# Creation of the small ops that many patterns need, before one operation.
 
 
-def as_i64(rewriter: Rewriter, value: Value, *, before: Operation) -> Value:
-    """Return an integer value converted to element type `i64`; `before` is the insertion point."""
-    type = value.type
-    assert isinstance(type, TensorType)
-    if type.element == I64:
-        return value
-    wide = shaped(I64, *type.sizes)
-    return rewriter.create("stablehlo.convert", (value,), before=before, types=(wide,)).result
+class InsertionPoint(NamedTuple):
+    """A rewriter, and the operation before which the methods create operations."""
 
+    rewriter: Rewriter
+    before: Operation
 
-def dimension_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -> Value:
-    """Create a `stablehlo.get_dimension_size` of dimension `k`, converted to `i64` of rank 0."""
-    size = rewriter.create(
-        "stablehlo.get_dimension_size",
-        (value,),
-        {"dimension": i64(k)},
-        before=before,
-        types=(shaped(I32),),
-    )
-    return as_i64(rewriter, size.result, before=before)
+    def make(
+        self, name: str, type: Type | None, /, *operands: Value, **properties: Attribute
+    ) -> Value:
+        """Create an operation with one result, and return the result.
 
+        Args:
+            name: Full name of the operation.
+            type: Type of its result; `None` to infer it.
+            operands: Its operands.
+            properties: Its inherent attributes.
+        """
+        types = None if type is None else (type,)
+        return self.rewriter.create(
+            name, operands, properties, before=self.before, types=types
+        ).result
 
-def known_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -> Value:
-    """Return the size of dimension `k` as `tensor<1xi64>`; a constant if the size is static."""
-    type = value.type
-    assert isinstance(type, TensorType)
-    size = type.sizes[k]
-    made = (
-        dimension_size(rewriter, value, k, before=before)
-        if size is None
-        else constant(rewriter, size, I64, before=before)
-    )
-    return reshaped(rewriter, made, 1, before=before)
+    def infer(self, name: str, /, *operands: Value, **properties: Attribute) -> Value:
+        """Create an operation with one result, whose type is inferred, and return the result."""
+        return self.make(name, None, *operands, **properties)
 
+    def cast(self, value: Value, type: Type) -> Value:
+        """Create a cast of a value to `type`, which stays in the program."""
+        return self.make(CAST, type, value)
 
-def sizes_of(type: TensorType) -> tuple[int, ...]:
-    """Return the sizes of a tensor type of static shape."""
-    assert None not in type.sizes
-    return type.shape
+    def literal(self, value: DenseAttr) -> Value:
+        """Create a constant with this value and its type."""
+        assert isinstance(value.type, TensorType)
+        return self.rewriter.constant(value, value.type, before=self.before)
+
+    def constant(self, values: int | Sequence[int], element: ElementType) -> Value:
+        """Create a constant of integers of type `element`.
+
+        It has rank 0 for a single number, rank 1 for a list.
+        """
+        if isinstance(values, int):
+            type, text = shaped(element), str(values)
+        else:
+            type, text = shaped(element, len(values)), f"[{', '.join(map(str, values))}]"
+        return self.literal(dense(text if values != [] else "", type))
+
+    def splat(self, text: str, type: TensorType) -> Value:
+        """Create a constant of type `type` whose elements are all the number written in `text`."""
+        return self.literal(dense(text, type))
+
+    def slice(self, value: Value, starts: Sequence[int], limits: Sequence[int]) -> Value:
+        """Create a slice from `starts` to `limits`, without the limits, with strides of 1."""
+        bounds = slice_attributes(starts, limits, [1] * len(starts))
+        return self.infer("stablehlo.slice", value, **bounds)
+
+    def reshape(self, value: Value, *sizes: int) -> Value:
+        """Create a reshape of a value to the static sizes `sizes`."""
+        assert isinstance(value.type, TensorType)
+        return self.make("stablehlo.reshape", shaped(value.type.element, *sizes), value)
+
+    def concatenate(self, values: Sequence[Value], dimension: int = 0) -> Value:
+        """Create a concatenation along a dimension."""
+        return self.infer("stablehlo.concatenate", *values, dimension=i64(dimension))
+
+    def iota(self, type: TensorType, dimension: int) -> Value:
+        """Create an iota along a dimension of a static type."""
+        return self.make("stablehlo.iota", type, iota_dimension=i64(dimension))
+
+    def convert(self, value: Value, type: TensorType) -> Value:
+        """Create a conversion to another element type."""
+        return self.make("stablehlo.convert", type, value)
+
+    def compare(self, direction: str, left: Value, right: Value, type: TensorType) -> Value:
+        """Create a comparison with `direction`, such as `LT`, and a result of type `type`."""
+        enum = EnumAttr("stablehlo", "comparison_direction", direction)
+        return self.make("stablehlo.compare", type, left, right, comparison_direction=enum)
+
+    def shape_of(self, value: Value) -> Value:
+        """Create a `shape.shape_of`: the sizes of a tensor as a vector of `index`."""
+        assert isinstance(value.type, TensorType)
+        return self.make("shape.shape_of", shaped(INDEX, value.type.rank), value)
+
+    def broadcast(
+        self, value: Value, dimensions: Sequence[int], type: TensorType, like: Value
+    ) -> Value:
+        """Create a broadcast to `type`; if that is dynamic, to the run-time sizes of `like`.
+
+        `dimensions` has the dimension of the result for each dimension of `value`.
+        """
+        if not type.is_static:
+            return self.broadcast_to(value, dimensions, type, self.shape_of(like))
+        along = i64_array(dimensions)
+        return self.make("stablehlo.broadcast_in_dim", type, value, broadcast_dimensions=along)
+
+    def broadcast_to(
+        self, value: Value, dimensions: Sequence[int], type: TensorType, sizes: Value
+    ) -> Value:
+        """Create a broadcast to the run-time sizes that the vector `sizes` holds.
+
+        `dimensions` has the dimension of the result for each dimension of `value`.
+        """
+        return self.make(
+            "stablehlo.dynamic_broadcast_in_dim",
+            type,
+            value,
+            sizes,
+            broadcast_dimensions=i64_array(dimensions),
+        )
+
+    def as_i64(self, value: Value) -> Value:
+        """Return an integer value converted to element type `i64`."""
+        type = value.type
+        assert isinstance(type, TensorType)
+        return value if type.element == I64 else self.convert(value, shaped(I64, *type.sizes))
+
+    def size(self, value: Value, k: int) -> Value:
+        """Create a `stablehlo.get_dimension_size` of dimension `k`: an `i32` of rank 0."""
+        name = "stablehlo.get_dimension_size"
+        return self.make(name, shaped(I32), value, dimension=i64(k))
+
+    def known_size(self, value: Value, k: int) -> Value:
+        """Return the size of dimension `k` as `tensor<1xi64>`; a constant if it is static."""
+        assert isinstance(value.type, TensorType)
+        size = value.type.sizes[k]
+        made = self.as_i64(self.size(value, k)) if size is None else self.constant(size, I64)
+        return self.reshape(made, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
@@ -12,9 +12,11 @@ from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.ir import Type
 from hloscope.mlir import UNKNOWN, Attribute, DenseAttr, Operation, Region, Value, elements
 from hloscope.mlir.dialects import DEFINITIONS, is_isolated
+from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.regions import clean_regions, has_branches, may_be_erased
-from hloscope.passes.rewriting import Chooser, OpenBlock, Pattern, Rewriter, Watcher
+from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
 from hloscope.stablehlo import CONSTANTS
+from hloscope.support.walks import needed_first
 
 # --------------------------------------------------------------------------------------------------
 # The greedy driver: applies patterns until none applies, in the order of MLIR's driver.
@@ -49,44 +51,6 @@ class PostponedError(Exception):
     """Raised by a pattern that has changed nothing, and must be tried again after other work."""
 
 
-class WorkList:
-    """A stack of operations to visit, which contains each operation at most once."""
-
-    def __init__(self) -> None:
-        self._stack: list[Operation | None] = []
-        self._places: dict[Operation, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def push(self, operation: Operation) -> None:
-        """Push an operation on top, unless it is on the stack."""
-        if operation not in self._places:
-            self._places[operation] = len(self._stack)
-            self._stack.append(operation)
-
-    def pop(self) -> Operation | None:
-        """Remove and return the operation on top; `None` if the stack is empty."""
-        while self._stack:
-            top = self._stack.pop()
-            if top is not None:
-                del self._places[top]
-                return top
-        return None
-
-    def remove(self, operation: Operation) -> None:
-        """Remove an operation from the stack, wherever it is, in O(1)."""
-        place = self._places.pop(operation, None)
-        if place is not None:
-            # `None` in its place keeps the positions of the others valid; `pop` skips it.
-            self._stack[place] = None
-
-    def reverse(self) -> None:
-        """Reverse the order of the stack, so that the bottom is popped first."""
-        self._stack = [operation for operation in reversed(self._stack) if operation is not None]
-        self._places = {operation: k for k, operation in enumerate(self._stack) if operation}
-
-
 class GreedyDriver(Watcher):
     """Applies patterns to all operations in the regions of one operation, usually a function.
 
@@ -116,7 +80,8 @@ class GreedyDriver(Watcher):
         self.max_iterations: Final = max_iterations
         self.merges_blocks: Final = merges_blocks
         self._has_branches = False
-        self._work = WorkList()
+        # Operations to visit, the next one last; those with many operands are in `_later`.
+        self._work: dict[Operation, None] = {}
         self._later: dict[Operation, None] = {}
         self._iterations, self._is_under_way, self._is_changed, self._left = 0, False, False, 0
         self._constants: dict[_Key, Operation] = {}
@@ -159,7 +124,7 @@ class GreedyDriver(Watcher):
             owner = value.owner
             if isinstance(owner, Operation) and self.rewriter.user_count(value) <= 2:
                 self._push(owner)
-        self._work.remove(operation)
+        self._work.pop(operation, None)
         self._later.pop(operation, None)
         key = self._owned.pop(operation, None)
         if key is not None:
@@ -171,23 +136,19 @@ class GreedyDriver(Watcher):
         at: Operation | None = operation
         while at is not None and at is not self.scope:
             chain.append(at)
-            region = at.parent.parent if at.parent is not None else None
-            at = region.parent if region is not None else None
+            at = at.parent_op
         # Operations outside the scope are not this driver's to change.
         if at is self.scope:
             for each in chain:
-                if len(each.operands) > _WIDE:
-                    self._later[each] = None
-                else:
-                    self._work.push(each)
+                (self._later if len(each.operands) > _WIDE else self._work)[each] = None
 
     def _next(self) -> Operation | None:
         """Pop the next operation from the work list; `None` if none is left.
 
         Operations of more than `_WIDE` operands come last.
         """
-        found = self._work.pop()
-        return self._later.popitem()[0] if found is None and self._later else found
+        stack = self._work or self._later
+        return stack.popitem()[0] if stack else None
 
     def constant(
         self, name: str, properties: Mapping[str, Attribute], type: Type, *, before: Operation
@@ -231,17 +192,16 @@ class GreedyDriver(Watcher):
     def _begin(self) -> None:
         """Fill the work list with all operations of the scope."""
         self._is_under_way, self._is_changed = True, False
-        self._work, self._later, self._constants, self._owned = WorkList(), {}, {}, {}
+        self._work, self._later, self._constants, self._owned = {}, {}, {}, {}
         _, *order = every = [*self.rewriter.walk(self.scope)]
         self._has_branches = any(each.regions and has_branches(each) for each in every)
         if self.top_down:
             for operation in order:
                 if not self._is_merged(operation):
-                    self._work.push(operation)
-            # The list is a stack: reversed, the first operation is on top.
-            self._work.reverse()
+                    self._work[operation] = None
+            self._work = dict.fromkeys(reversed(self._work))
         else:
-            for operation in _postorder(self.scope):
+            for operation in postorder(self.scope):
                 if not self._is_merged(operation):
                     self._push(operation)
         self._left = _MOST_REWRITES * (len(self._work) + len(self._later) + 16)
@@ -272,7 +232,7 @@ class GreedyDriver(Watcher):
             return self.chooser.rewrite(self.rewriter, operation)
         except PostponedError:
             # The operation goes back on top, so that a resumed run begins with it.
-            self._work.push(operation)
+            self._work[operation] = None
             raise
 
     def _is_merged(self, operation: Operation) -> bool:
@@ -340,8 +300,7 @@ def _is_last(operation: Operation) -> bool:
 
 def _is_alone(operation: Operation) -> bool:
     """Must the operation be the only one of its region, so that no constant may precede it?"""
-    region = operation.parent.parent if operation.parent is not None else None
-    owner = region.parent if region is not None else None
+    owner = operation.parent_op
     return owner is not None and owner.name in _OF_ONE_OP
 
 
@@ -354,8 +313,7 @@ def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
     at: Operation | None = operation
     region: Region | None = None
     while at is not None and at is not scope:
-        outer = at.parent.parent if at.parent is not None else None
-        at = outer.parent if outer is not None else None
+        outer, at = at.parent.parent if at.parent is not None else None, at.parent_op
         if at is not None and at.name in _OF_ONE_OP:
             break
         region = outer
@@ -366,17 +324,9 @@ def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
     return block if isinstance(block, OpenBlock) else None
 
 
-def _postorder(scope: Operation) -> list[Operation]:
+def postorder(scope: Operation) -> list[Operation]:
     """Return all operations in the regions of `scope`, each after those in its own regions."""
-    order: list[Operation] = []
-    stack: list[Operation] = [scope]
-    # Reversed preorder, with children pushed in order, is a postorder.
-    while stack:
-        operation = stack.pop()
-        order.append(operation)
-        stack += operation.inside
-    order.reverse()
-    return order[:-1]
+    return [*needed_first(scope.inside, lambda operation: operation.inside)]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -408,7 +358,10 @@ def names(text: str) -> tuple[str, ...]:
 
 
 class Option(Struct, frozen=True):
-    """An option of a pass: default value, help text, and the parser of its text."""
+    """An option of a pass: default value, help text, and the parser of its text.
+
+    Texts of options that are true or false need no parser.
+    """
 
     default: Any
     help: str
@@ -537,7 +490,7 @@ class Pass(Struct, frozen=True):
         """
         run = self.change(Rewriter(module), options)
         if run.failed:
-            raise _failure(self.name, run)
+            raise pass_error(self.name, run.diagnostics)
         return run.rewriter.finish(), run
 
     def change(self, rewriter: Rewriter, options: Mapping[str, Any]) -> Run:
@@ -554,9 +507,11 @@ class Pass(Struct, frozen=True):
         return run
 
 
-def _failure(name: str, run: Run) -> PassError:
-    first = next((found for found in run.diagnostics if found.severity == "error"), None)
-    message = first.message if first is not None else f"{name} did not succeed"
-    error = PassError(message, span=first.span if first is not None else None)
-    error.diagnostics = tuple(run.diagnostics)
+def pass_error(name: str, diagnostics: Sequence[Diagnostic]) -> PassError:
+    """Return the exception for a pass that failed: its first error, and all `diagnostics`."""
+    first = next((found for found in diagnostics if found.severity == "error"), None)
+    if first is None:
+        return PassError(f"{name} did not succeed")
+    error = PassError(first.message, span=first.span, rule=first.rule)
+    error.diagnostics = tuple(diagnostics)
     return error

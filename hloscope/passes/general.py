@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Final
 
 from hloscope.errors import HloscopeError
@@ -23,8 +23,10 @@ from hloscope.mlir import (
 from hloscope.mlir.dialects import is_isolated
 from hloscope.passes.conversion import CAST
 from hloscope.passes.framework import Pass, Run
+from hloscope.passes.reading import symbols_of
 from hloscope.passes.regions import may_be_erased
 from hloscope.passes.rewriting import OpenBlock, Rewriter
+from hloscope.stablehlo import clone, strip_locations
 from hloscope.support.walks import needed_first
 
 # --------------------------------------------------------------------------------------------------
@@ -246,16 +248,6 @@ def _symbols_in(operation: Operation) -> Iterator[str]:
                 pass
 
 
-def _symbols_by_name(rewriter: Rewriter) -> dict[str, Operation]:
-    """Return the operations of the module that define a symbol, by the symbol's name."""
-    found: dict[str, Operation] = {}
-    for operation in rewriter.module.inside:
-        name = operation.get("sym_name")
-        if isinstance(name, StringAttr):
-            found.setdefault(name.text, operation)
-    return found
-
-
 def _is_private(operation: Operation) -> bool:
     return operation.get("sym_visibility") in (StringAttr(b"private"), StringAttr(b"nested"))
 
@@ -263,7 +255,7 @@ def _is_private(operation: Operation) -> bool:
 def remove_unused(run: Run) -> None:
     """Erase private symbols that no public one refers to, directly or through other symbols."""
     rewriter = run.rewriter
-    named = _symbols_by_name(rewriter)
+    named = symbols_of(rewriter.module)
     roots = [op for op in rewriter.module.regions[0].blocks[0]] if rewriter.module.regions else []
     work = [op for op in roots if not _is_private(op)]
     kept = set(work)
@@ -281,7 +273,7 @@ def remove_unused(run: Run) -> None:
             run.fired["unused symbol"] += 1
 
 
-def _callee(operation: Operation, named: dict[str, Operation]) -> Operation | None:
+def _callee(operation: Operation, named: Mapping[str, Operation]) -> Operation | None:
     """Return the function that a call refers to; `None` if the op is no call that can be inlined.
 
     `named` has the operations that define symbols, by name.
@@ -305,7 +297,7 @@ def _callee(operation: Operation, named: dict[str, Operation]) -> Operation | No
     return target if results == [value.type for value in operation.results] else None
 
 
-def _order(rewriter: Rewriter, named: dict[str, Operation]) -> list[Operation]:
+def _order(rewriter: Rewriter, named: Mapping[str, Operation]) -> list[Operation]:
     """Return the functions among the symbols `named`, callees before callers.
 
     A cycle of calls is cut at one of its functions.
@@ -321,7 +313,7 @@ def _order(rewriter: Rewriter, named: dict[str, Operation]) -> list[Operation]:
 def _inline(run: Run) -> None:
     """Inline calls in callees before those in callers, then erase functions that became unused."""
     rewriter = run.rewriter
-    named = _symbols_by_name(rewriter)
+    named = symbols_of(rewriter.module)
     order = _order(rewriter, named)
     # A function is inlined only after its own calls were, so that its copies need no more work.
     place = {operation: k for k, operation in enumerate(order)}
@@ -346,7 +338,7 @@ def _replace_call(rewriter: Rewriter, call: Operation, target: Operation) -> Non
     assert isinstance(body, OpenBlock)
     values: dict[Value, Value] = dict(zip(body.arguments, call.operands, strict=True))
     for operation in body.operations[:-1]:
-        rewriter.copy(operation, values, before=call)
+        rewriter.insert(clone(operation, values), before=call)
     returned = body.operations[-1].operands
     rewriter.replace(call, [values.get(value, value) for value in returned])
 
@@ -409,11 +401,7 @@ RECONCILE_CASTS: Final = Pass(
 
 
 def _strip_locations(run: Run) -> None:
-    for operation in run.rewriter.walk():
-        operation.location = UNKNOWN
-        for block in operation.blocks:
-            for argument in block.arguments:
-                argument.location = UNKNOWN
+    strip_locations(run.rewriter.module)
 
 
 STRIP_LOCATIONS: Final = Pass("strip-debuginfo", _strip_locations, "Removes all locations.")

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from hloscope.errors import Diagnostic, UnknownNameError, did_you_mean
 from hloscope.mlir import Operation
-from hloscope.passes.framework import Option, Pass, PassError
+from hloscope.passes.framework import Option, Pass, PassError, pass_error
 from hloscope.passes.rewriting import Rewriter
 from hloscope.support.lazy import lazy
 from hloscope.verifier import verify_mlir
@@ -135,13 +135,7 @@ def applied(module: Operation, steps: Sequence[Step]) -> Operation:
 
 def failure(outcome: Outcome) -> PassError:
     """Return the exception for the outcome of a pipeline that failed."""
-    found = [each for each in outcome.diagnostics if each.severity == "error"]
-    if not found:
-        return PassError(f"{outcome.failed} did not succeed")
-    first = found[0]
-    error = PassError(first.message, span=first.span, rule=first.rule)
-    error.diagnostics = tuple(outcome.diagnostics)
-    return error
+    return pass_error(outcome.failed, outcome.diagnostics)
 
 
 # --------------------------------------------------------------------------------------------- text

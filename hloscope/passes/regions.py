@@ -77,12 +77,16 @@ def _erase_unreachable(rewriter: Rewriter, region: Region) -> bool:
 def _erase(rewriter: Rewriter, blocks: Sequence[Block]) -> None:
     """Erase all operations of some blocks; they may read each other's values."""
     operations = [operation for block in blocks for operation in block.operations]
-    # Operands go first, so that no operation is erased while another one reads its results.
+    _drop_operands(rewriter, operations)
+    for operation in operations:
+        rewriter.erase(operation)
+
+
+def _drop_operands(rewriter: Rewriter, operations: Sequence[Operation]) -> None:
+    """Remove the operands of operations, so that they can be erased in any order."""
     for operation in operations:
         for each in [*rewriter.walk(operation)]:
             rewriter.set_operands(each, ())
-    for operation in operations:
-        rewriter.erase(operation)
 
 
 def _merge_equal(rewriter: Rewriter, region: Region) -> bool:
@@ -251,9 +255,7 @@ def _erase_unneeded(rewriter: Rewriter, region: Region) -> bool:
         and may_be_erased(operation)
         and not any(value in live for value in operation.results)
     ]
-    for operation in dead:  # operands first: dead operations may read each other in a cycle
-        for each in [*rewriter.walk(operation)]:
-            rewriter.set_operands(each, ())
+    _drop_operands(rewriter, dead)  # they may read each other in a cycle
     for block, places in gone.items():
         _remove_passed(rewriter, block, edges[block] or (), places)
     for block, places in gone.items():

@@ -1,10 +1,9 @@
-"""The rewriter: a private copy of a module with the users of each value; rewrite patterns."""
+"""The rewriter: a private copy of a module, and the users of each value."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
 from hloscope.ir import Callee, TensorType, Type
 from hloscope.mlir import (
@@ -143,10 +142,10 @@ class Rewriter:
 
     Args:
         module: Any operation with regions; it is not changed.
-        watcher: Receives each change.
 
     Attributes:
         module: The copy.
+        watcher: Receives each change.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> text = '''func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
@@ -160,8 +159,8 @@ class Rewriter:
     ['builtin.module', 'func.func', 'func.return']
     """
 
-    def __init__(self, module: Operation, watcher: Watcher | None = None) -> None:
-        self.watcher: Watcher = watcher or Watcher()
+    def __init__(self, module: Operation) -> None:
+        self.watcher = Watcher()
         self._users: Final[dict[Value, dict[Operation, int]]] = {}
         self._positions: Final[
             dict[Operation, tuple[tuple[Value, ...], dict[Value, list[int]]]]
@@ -290,15 +289,6 @@ class Rewriter:
         self.watcher.inserted(opened)
         return opened
 
-    def copy(
-        self, operation: Operation, values: dict[Value, Value], *, before: Operation
-    ) -> Operation:
-        """Insert a copy of an operation, with its regions, and return it.
-
-        `values` maps old values to new ones: operands are looked up in it, and results are added.
-        """
-        return self.insert(clone(operation, values), before=before)
-
     def move(self, operation: Operation, *, before: Operation) -> None:
         """Move an operation before another one."""
         old, new = operation.parent, before.parent
@@ -406,6 +396,39 @@ class Rewriter:
                 self.replace_uses(old, new)
         self.erase(operation)
 
+    def replace_by(
+        self,
+        operation: Operation,
+        name: str,
+        operands: Sequence[Value],
+        properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        *,
+        attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        regions: tuple[Region, ...] = (),
+    ) -> bool:
+        """Replace an operation by a new one with results of the same types; return true.
+
+        Args:
+            operation: The replaced operation.
+            name: Full name of the new one.
+            operands: Its operands.
+            properties: Its inherent attributes.
+            attributes: Its discardable attributes.
+            regions: Its regions, without an owner.
+        """
+        types = [value.type for value in operation.results]
+        new = self.create(
+            name,
+            operands,
+            properties,
+            before=operation,
+            types=types,
+            attributes=attributes,
+            regions=regions,
+        )
+        self.replace(operation, new.results)
+        return True
+
     def keep_results(self, operation: Operation, kept: Sequence[Value]) -> None:
         """Remove the results of an operation that are not in `kept`; these must be unused."""
         assert not any(self.uses(v) for v in operation.results if v not in kept), operation.name
@@ -493,96 +516,3 @@ def _replace_blocks(owner: Operation, region: Region, kind: type[Block]) -> None
         for operation in block.operations:
             if operation.successors:
                 operation.successors = tuple([made[old] for old in operation.successors])
-
-
-# --------------------------------------------------------------------------------------------------
-# Rewrite patterns: a name, the ops they apply to, a benefit, and a function.
-
-
-Rewrite: TypeAlias = "Callable[[Rewriter, Operation], bool]"
-"""A function that rewrites the module at an operation, and returns whether it did.
-
-If it returns false, it has changed nothing.
-"""
-
-
-class Pattern(NamedTuple):
-    """A rewrite function with its name, the ops it applies to, and its benefit.
-
-    Attributes:
-        name: Name in statistics and tests.
-        roots: Full names of the ops it applies to; empty for all ops.
-        rewrite: The function that changes the module.
-        benefit: Patterns of larger benefit are tried first; among equals, in the order of listing.
-    """
-
-    name: str
-    roots: tuple[str, ...]
-    rewrite: Rewrite
-    benefit: int = 1
-
-
-class Patterns:
-    """A list of patterns in the order of trial; `on` adds one.
-
-    >>> patterns = Patterns()
-    >>> @patterns.on("stablehlo.add")
-    ... def add_zero(rewriter, op):
-    ...     return False
-    >>> [pattern.name for pattern in patterns]
-    ['add_zero']
-    """
-
-    def __init__(self, given: Iterable[Pattern] = ()) -> None:
-        self._rows: Final = list(given)
-
-    def on(self, *roots: str, benefit: int = 1) -> Callable[[Rewrite], Rewrite]:
-        """Return a decorator that adds a function as pattern for the ops `roots`.
-
-        Without `roots` it is for all ops. Patterns of larger `benefit` are tried first.
-        """
-
-        def listed(rewrite: Rewrite) -> Rewrite:
-            self._rows.append(Pattern(rewrite.__name__, roots, rewrite, benefit))
-            return rewrite
-
-        return listed
-
-    def __iter__(self) -> Iterator[Pattern]:
-        return iter(self._rows)
-
-    def __add__(self, others: Iterable[Pattern]) -> Patterns:
-        return Patterns([*self._rows, *others])
-
-    def with_benefit(self, benefit: int) -> Patterns:
-        """Return the patterns with benefit `benefit` in place of their own."""
-        return Patterns(pattern._replace(benefit=benefit) for pattern in self)
-
-
-class Chooser:
-    """Finds the patterns for an operation by the op's name, and applies them."""
-
-    def __init__(self, patterns: Iterable[Pattern]) -> None:
-        self._patterns: Final = sorted(patterns, key=lambda pattern: -pattern.benefit)
-        self._known: Final[dict[str, tuple[Pattern, ...]]] = {}
-        self.fired: Final[Counter[str]] = Counter()
-        """Number of applications by pattern."""
-
-    def of(self, name: str) -> tuple[Pattern, ...]:
-        """Return the patterns for ops of this name, in the order of trial."""
-        # Every visit of an operation asks for its patterns, and a program has few names of ops.
-        found = self._known.get(name)
-        if found is None:
-            fit = [p for p in self._patterns if not p.roots or name in p.roots]
-            # Among equal benefits, patterns for this op come before patterns for all ops.
-            fit.sort(key=lambda pattern: (-pattern.benefit, not pattern.roots))
-            found = self._known[name] = tuple(fit)
-        return found
-
-    def rewrite(self, rewriter: Rewriter, operation: Operation) -> bool:
-        """Apply the first pattern that changes something; return false if none does."""
-        for pattern in self.of(operation.name):
-            if pattern.rewrite(rewriter, operation):
-                self.fired[pattern.name] += 1
-                return True
-        return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hloscope.ir import Dims, TensorType
+from hloscope.ir import Dims, TensorType, compatible
 from hloscope.mlir import (
     I32,
     I64,
@@ -20,11 +20,12 @@ from hloscope.mlir import (
 )
 from hloscope.mlir.dialects import CLASSES, DEFINITIONS
 from hloscope.ops import Elementwise
+from hloscope.passes.conversion import InsertionPoint, i64
+from hloscope.passes.dynamism.shapes import Form, form_of, slice_sizes
 from hloscope.passes.folding import FOLDER_OPTIONS, body_of, fold_get_dimension_size, fold_patterns
 from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.patterns import Limits, Patterns, limited
 from hloscope.passes.reading import (
-    LimitedRewrites,
-    Limits,
     constant_integers,
     defining_op,
     has_bounds,
@@ -34,24 +35,22 @@ from hloscope.passes.reading import (
     tensor_of,
 )
 from hloscope.passes.regions import may_be_erased
-from hloscope.passes.rewriting import Patterns, Rewriter
+from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying_laws import (
     ELEMENTWISE,
     LAWS,
     REDUCTION,
-    dims,
     is_identity,
-    replace_by_op,
     replace_by_value,
 )
-from hloscope.passes.simplifying_shape import SHAPE, SLICING, bounds_attributes
-from hloscope.stablehlo import CONSTANTS
+from hloscope.passes.simplifying_shape import SHAPE, SLICING
+from hloscope.stablehlo import CONSTANTS, i64_array, made
 
 # --------------------------------------------------------------------------------------------------
 # Simplification of dynamic ops: known sizes become attributes of static ops.
 
 
-DYNAMIC: Final = LimitedRewrites()
+DYNAMIC: Final = Patterns()
 DYNAMIC.add("get_dimension_size", "stablehlo.get_dimension_size", fold_get_dimension_size)
 
 _BROADCAST: Final = "stablehlo.dynamic_broadcast_in_dim"
@@ -59,104 +58,94 @@ _RESHAPE: Final = "stablehlo.dynamic_reshape"
 _NONEXPANDING: Final = "known_nonexpanding_dimensions"
 
 
-def _broadcast(operation: Operation) -> Dims | None:
+def _broadcast(op: Operation) -> Dims | None:
     """Return the `broadcast_dimensions` of a `dynamic_broadcast_in_dim`; `None` if malformed."""
-    if len(operation.operands) != 2 or len(operation.results) != 1:
+    if len(op.operands) != 2 or len(op.results) != 1:
         return None
-    numbers = integers_of(operation, "broadcast_dimensions")
-    operand, result = tensor_of(operation.operands[0]), tensor_of(operation.results[0])
+    numbers = integers_of(op, "broadcast_dimensions")
+    operand, result = tensor_of(op.operands[0]), tensor_of(op.results[0])
     if numbers is None or operand is None or result is None or len(numbers) != operand.rank:
         return None
     return numbers if all(0 <= d < result.rank for d in numbers) else None
 
 
 @DYNAMIC.on(_BROADCAST)
-def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def dynamic_broadcast_of_itself(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Merge `dynamic_broadcast_in_dim` of `dynamic_broadcast_in_dim`; the outer sizes stay."""
-    outer = _broadcast(operation)
-    inner = defining_op(operation.operands[0], _BROADCAST) if outer is not None else None
+    outer = _broadcast(op)
+    inner = defining_op(op.operands[0], _BROADCAST) if outer is not None else None
     numbers = _broadcast(inner) if inner is not None else None
     if outer is None or inner is None or numbers is None:
         return False
-    both = {"broadcast_dimensions": dims([outer[d] for d in numbers])}
-    operands = (inner.operands[0], operation.operands[1])
-    return replace_by_op(rewriter, operation, _BROADCAST, operands, both, merges=True)
+    both = {"broadcast_dimensions": i64_array([outer[d] for d in numbers])}
+    operands = (inner.operands[0], op.operands[1])
+    return rewriter.replace_by(op, _BROADCAST, operands, both, attributes=op.attributes)
 
 
 @DYNAMIC.on(_BROADCAST)
-def dynamic_broadcast_of_no_expansion(
-    rewriter: Rewriter, operation: Operation, limits: Limits
-) -> bool:
+def dynamic_broadcast_of_no_expansion(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a dynamic broadcast that expands no dimension by a `convert`."""
-    numbers, result = _broadcast(operation), tensor_of(operation.results[0])
-    kept = integers_of(operation, _NONEXPANDING)
+    numbers, result = _broadcast(op), tensor_of(op.results[0])
+    kept = integers_of(op, _NONEXPANDING)
     if numbers is None or kept is None or result is None or not is_identity(numbers):
         return False
     if len(kept) != result.rank or len(numbers) != result.rank:
         return False
-    operand = operation.operands[:1]
-    return replace_by_op(rewriter, operation, "stablehlo.convert", operand, {}, merges=True)
+    operand = op.operands[:1]
+    return rewriter.replace_by(op, "stablehlo.convert", operand, attributes=op.attributes)
 
 
 @DYNAMIC.on(_BROADCAST)
-def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def dynamic_broadcast_of_reshape(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `dynamic_broadcast_in_dim(dynamic_reshape(x, s), s)` by `dynamic_reshape(x, s)`."""
-    numbers = _broadcast(operation)
-    inner = defining_op(operation.operands[0], _RESHAPE) if numbers is not None else None
+    numbers = _broadcast(op)
+    inner = defining_op(op.operands[0], _RESHAPE) if numbers is not None else None
     if inner is None or numbers is None or not is_identity(numbers) or len(inner.operands) != 2:
         return False
-    if inner.operands[1] is not operation.operands[1]:
+    if inner.operands[1] is not op.operands[1]:
         return False
-    return replace_by_op(rewriter, operation, _RESHAPE, inner.operands, {}, merges=True)
+    return rewriter.replace_by(op, _RESHAPE, inner.operands, attributes=op.attributes)
 
 
 @DYNAMIC.on(_BROADCAST)
-def dynamic_broadcast_to_own_shape(
-    rewriter: Rewriter, operation: Operation, limits: Limits
-) -> bool:
+def dynamic_broadcast_to_own_shape(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a dynamic broadcast to the operand's own sizes by the operand."""
-    numbers = _broadcast(operation)
+    numbers = _broadcast(op)
     if numbers is None or not is_identity(numbers):
         return False
-    shape = defining_op(operation.operands[1], "shape.shape_of")
-    if shape is None or shape.operands != operation.operands[:1]:
+    shape = defining_op(op.operands[1], "shape.shape_of")
+    if shape is None or shape.operands != op.operands[:1]:
         return False
-    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, op, op.operands[0], merges=True)
 
 
 @DYNAMIC.on(_BROADCAST)
-def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def dynamic_broadcast_to_static(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a dynamic broadcast of a static operand to constant sizes by `broadcast_in_dim`."""
-    numbers = _broadcast(operation)
+    numbers = _broadcast(op)
     if numbers is None:
         return False
-    operand, old = tensor_of(operation.operands[0]), tensor_of(operation.results[0])
-    across = {"broadcast_dimensions": dims(numbers)}
+    operand, old = tensor_of(op.operands[0]), tensor_of(op.results[0])
+    across = {"broadcast_dimensions": i64_array(numbers)}
     if operand is None or old is None or not operand.is_static:
         return False
     refined = old
     if not old.is_static:
-        found = _refined(old, constant_integers(operation.operands[1]))
+        found = _refined(old, constant_integers(op.operands[1]))
         if found is None:
             return False
         refined = found
     if any(n not in (1, refined.sizes[d]) for n, d in zip(operand.sizes, numbers, strict=True)):
         return False  # a program that cannot run
     if old.is_static:
-        source = operation.operands[:1]
-        return replace_by_op(rewriter, operation, "stablehlo.broadcast_in_dim", source, across)
-    new = rewriter.create(
-        "stablehlo.broadcast_in_dim",
-        operation.operands[:1],
-        across,
-        before=operation,
-        types=[refined],
-    )
-    value = new.result
+        source = op.operands[:1]
+        return rewriter.replace_by(op, "stablehlo.broadcast_in_dim", source, across)
+    at = InsertionPoint(rewriter, op)
+    value = at.make("stablehlo.broadcast_in_dim", refined, op.operands[0], **across)
     # Users of other dialects may not accept the static type.
-    if any(not u.name.startswith("stablehlo.") for u in rewriter.users(operation.result)):
-        value = rewriter.create("stablehlo.convert", (value,), before=operation, types=[old]).result
-    rewriter.replace(operation, [value])
+    if any(not u.name.startswith("stablehlo.") for u in rewriter.users(op.result)):
+        value = at.convert(value, old)
+    rewriter.replace(op, [value])
     return True
 
 
@@ -177,240 +166,157 @@ def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
 
 
 @DYNAMIC.on(_RESHAPE)
-def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def dynamic_reshape_to_static(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `dynamic_reshape` to constant sizes by `reshape`."""
-    result = static_result(operation)
-    operand = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
+    result = static_result(op)
+    operand = tensor_of(op.operands[0]) if len(op.operands) == 2 else None
     if operand is None or result is None:
         return False
     if operand.is_static and operand.num_elements != result.num_elements:
         return False  # a program that cannot run
-    return replace_by_op(rewriter, operation, "stablehlo.reshape", operation.operands[:1], {})
+    return rewriter.replace_by(op, "stablehlo.reshape", op.operands[:1])
 
 
 @DYNAMIC.on(_RESHAPE)
-def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def dynamic_reshape_of_itself(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `dynamic_reshape(dynamic_reshape(x, s), t)` by `dynamic_reshape(x, t)`."""
-    if len(operation.operands) != 2 or len(operation.results) != 1:
+    if len(op.operands) != 2 or len(op.results) != 1:
         return False
-    inner = defining_op(operation.operands[0], _RESHAPE)
+    inner = defining_op(op.operands[0], _RESHAPE)
     if inner is None or len(inner.operands) != 2:
         return False
-    operands = (inner.operands[0], operation.operands[1])
-    return replace_by_op(rewriter, operation, _RESHAPE, operands, {}, merges=True)
+    operands = (inner.operands[0], op.operands[1])
+    return rewriter.replace_by(op, _RESHAPE, operands, attributes=op.attributes)
 
 
 @DYNAMIC.on(_RESHAPE)
-def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def dynamic_reshape_of_same_shape(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `dynamic_reshape(f(dynamic_reshape(x, s)), s)` by `f(…)`, if `f` keeps the shape."""
-    if len(operation.operands) != 2:
+    if len(op.operands) != 2:
         return False
-    made = defining_op(operation.operands[0])
-    if made is None or not _keeps_shape(made) or not made.operands:
+    outer = defining_op(op.operands[0])
+    if outer is None or not _keeps_shape(outer) or not outer.operands:
         return False
-    inner = defining_op(made.operands[0], _RESHAPE)
-    if inner is None or inner.operands[1:] != operation.operands[1:]:
+    inner = defining_op(outer.operands[0], _RESHAPE)
+    if inner is None or inner.operands[1:] != op.operands[1:]:
         return False
-    return replace_by_value(rewriter, operation, operation.operands[0])
+    return replace_by_value(rewriter, op, op.operands[0])
 
 
-def _keeps_shape(operation: Operation) -> bool:
+def _keeps_shape(op: Operation) -> bool:
     """Is the op element-wise, with all operands of the result's shape?"""
-    cls = CLASSES.get(operation.name)
+    cls = CLASSES.get(op.name)
     if cls is None or not issubclass(cls, Elementwise):
         return False
-    return operation.name not in ("stablehlo.select", "stablehlo.clamp", "chlo.constant_like")
+    return op.name not in ("stablehlo.select", "stablehlo.clamp", "chlo.constant_like")
 
 
 @DYNAMIC.on("shape.shape_of")
-def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def shape_of_dynamic_reshape(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `shape.shape_of` of a `dynamic_reshape` by the shape operand."""
-    inner = defining_op(operation.operands[0], _RESHAPE) if len(operation.operands) == 1 else None
+    inner = defining_op(op.operands[0], _RESHAPE) if len(op.operands) == 1 else None
     if inner is None or len(inner.operands) != 2:
         return False
-    return replace_by_value(rewriter, operation, inner.operands[1], merges=True)
+    return replace_by_value(rewriter, op, inner.operands[1], merges=True)
 
 
 # --------------------------------------------------------------------------------------------- iota
 
 
 @DYNAMIC.on("stablehlo.dynamic_iota")
-def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def dynamic_iota_to_static(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `dynamic_iota` of constant sizes by `iota`."""
-    if static_result(operation) is None:
+    if static_result(op) is None:
         return False
-    return replace_by_op(rewriter, operation, "stablehlo.iota", (), operation.properties)
+    return rewriter.replace_by(op, "stablehlo.iota", (), op.properties)
 
 
 @DYNAMIC.on("stablehlo.dynamic_iota")
-def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def dynamic_iota_to_broadcast(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `dynamic_iota` by the broadcast of an iota of rank 1."""
-    number = integer_of(operation, "iota_dimension")
-    if number is None or len(operation.operands) != 1 or len(operation.results) != 1:
+    number = integer_of(op, "iota_dimension")
+    if number is None or len(op.operands) != 1 or len(op.results) != 1:
         return False
-    type, sizes = tensor_of(operation.result), operation.operands[0]
+    type, sizes = tensor_of(op.result), op.operands[0]
     given = tensor_of(sizes)
     # An iota of rank 1 has its simplest form, so that the pattern ends.
     if type is None or given is None or type.rank < 2 or given.sizes != (type.rank,):
         return False
     if has_bounds(type) or not 0 <= number < type.rank:
         return False
-    one = rewriter.create(
-        "stablehlo.slice",
-        (_as_i64(rewriter, sizes, given, operation),),
-        bounds_attributes((number,), (number + 1,), (1,)),
-        before=operation,
-        types=[TensorType(I64, (1,))],
-    )
-    row = rewriter.create(
-        operation.name,
-        one.results,
-        {"iota_dimension": IntegerAttr(0, I64)},
-        before=operation,
-        types=[TensorType(type.element, (type.sizes[number],))],
-    )
-    across = {"broadcast_dimensions": dims((number,))}
-    return replace_by_op(rewriter, operation, _BROADCAST, (row.result, sizes), across)
-
-
-def _as_i64(rewriter: Rewriter, sizes: Value, type: TensorType, before: Operation) -> Value:
-    """Return the vector of sizes `sizes`, of type `type`, converted to `i64`."""
-    if type.element == I64:
-        return sizes
-    name = "arith.index_cast" if type.element == INDEX else "stablehlo.convert"
-    return rewriter.create(
-        name, (sizes,), before=before, types=[TensorType(I64, type.sizes)]
-    ).result
+    at, vector = InsertionPoint(rewriter, op), sizes
+    if given.element == INDEX:
+        vector = at.make("arith.index_cast", TensorType(I64, given.sizes), sizes)
+    one = at.slice(at.as_i64(vector), (number,), (number + 1,))
+    line = TensorType(type.element, (type.sizes[number],))
+    row = at.make(op.name, line, one, iota_dimension=i64(0))
+    across = {"broadcast_dimensions": i64_array((number,))}
+    return rewriter.replace_by(op, _BROADCAST, (row, sizes), across)
 
 
 # ------------------------------------------------------------------------------ gather, pad, slices
 
 
-@DYNAMIC.on("stablehlo.dynamic_gather")
-def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace `dynamic_gather` of constant slice sizes by `gather`."""
-    sizes = constant_integers(operation.operands[2]) if len(operation.operands) == 3 else None
-    if sizes is None:
-        return False
-    properties = {**operation.properties, "slice_sizes": dims(sizes)}
-    source = operation.operands[:2]
-    return replace_by_op(
-        rewriter, operation, "stablehlo.gather", source, properties, merges=True, infers=True
-    )
+def _to_static_form(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
+    """Replace a dynamic op of constant amounts, such as sizes, by its static form."""
+    form = form_of(op, constant_integers)
+    return form is not None and _replace_by_inferred(rewriter, op, form)
 
 
-@DYNAMIC.on("stablehlo.dynamic_pad")
-def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace `dynamic_pad` of constant amounts by `pad`."""
-    if len(operation.operands) != 5:
+def _replace_by_inferred(rewriter: Rewriter, op: Operation, form: Form) -> bool:
+    """Replace a dynamic op by a static one, unless the inferred type contradicts the declared one.
+
+    If it does, the program cannot run, and nothing is changed.
+    """
+    # The declared type may be less specific than the inferred one.
+    if not compatible(made(*form).result.type, op.result.type):
         return False
-    found = [constant_integers(value) for value in operation.operands[2:]]
-    low, high, interior = found
-    if low is None or high is None or interior is None:
-        return False
-    properties = {
-        "edge_padding_low": dims(low),
-        "edge_padding_high": dims(high),
-        "interior_padding": dims(interior),
-    }
-    source = operation.operands[:2]
-    return replace_by_op(
-        rewriter, operation, "stablehlo.pad", source, properties, merges=True, infers=True
-    )
+    return rewriter.replace_by(op, *form, attributes=op.attributes)
+
+
+DYNAMIC.add("dynamic_gather_to_gather", "stablehlo.dynamic_gather", _to_static_form)
+DYNAMIC.add("dynamic_pad_to_pad", "stablehlo.dynamic_pad", _to_static_form)
+DYNAMIC.add("real_dynamic_slice_to_slice", "stablehlo.real_dynamic_slice", _to_static_form)
 
 
 @DYNAMIC.on("stablehlo.real_dynamic_slice")
-def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace `real_dynamic_slice` of constant bounds by `slice`."""
-    if len(operation.operands) != 4:
-        return False
-    starts, ends, strides = [constant_integers(value) for value in operation.operands[1:]]
-    if starts is None or ends is None or strides is None:
-        return False
-    properties = bounds_attributes(starts, ends, strides)
-    source = operation.operands[:1]
-    return replace_by_op(
-        rewriter, operation, "stablehlo.slice", source, properties, merges=True, infers=True
-    )
-
-
-@DYNAMIC.on("stablehlo.real_dynamic_slice")
-def real_dynamic_slice_to_dynamic_slice(
-    rewriter: Rewriter, operation: Operation, limits: Limits
-) -> bool:
+def real_dynamic_slice_to_dynamic_slice(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `real_dynamic_slice` by `dynamic_slice`, if sizes are constant.
 
     The strides must be 1, and the limits the starts plus constants.
     """
-    if len(operation.operands) != 4:
+    if len(op.operands) != 4:
         return False
-    operand, start, limit, stride = operation.operands
-    strides, sizes = constant_integers(stride), _sizes_added(start, limit)
-    type, given = tensor_of(operand), tensor_of(start)
-    if strides is None or sizes is None or type is None or given is None:
+    operand, start, _, _ = op.operands
+    sizes, type, given = slice_sizes(op, constant_integers), tensor_of(operand), tensor_of(start)
+    if sizes is None or type is None or given is None:
         return False
     # The limits then give the sizes without knowledge of the starts.
-    if any(n != 1 for n in strides) or len(sizes) != type.rank or given.sizes != (type.rank,):
+    if len(sizes) != type.rank or given.sizes != (type.rank,):
         return False
-    starts = [_element(rewriter, start, given, d, operation) for d in range(type.rank)]
-    properties = {"slice_sizes": dims(sizes)}
-    operands = (operand, *starts)
-    return replace_by_op(
-        rewriter,
-        operation,
-        "stablehlo.dynamic_slice",
-        operands,
-        properties,
-        merges=True,
-        infers=True,
-    )
-
-
-def _sizes_added(start: Value, limit: Value) -> Dims | None:
-    """Return the constants `c` if `limit` is computed as `start + c`; else `None`."""
-    added = defining_op(limit, "stablehlo.add")
-    if added is None or len(added.operands) != 2:
-        return None
-    one, other = added.operands
-    if one is start:
-        return constant_integers(other)
-    return constant_integers(one) if other is start else None
-
-
-def _element(
-    rewriter: Rewriter, vector: Value, type: TensorType, number: int, before: Operation
-) -> Value:
-    """Return element `number` of a vector as a tensor of rank 0 and type `type`.
-
-    Ops are inserted before `before`.
-    """
-    one = rewriter.create(
-        "stablehlo.slice",
-        (vector,),
-        bounds_attributes((number,), (number + 1,), (1,)),
-        before=before,
-        types=[TensorType(type.element, (1,))],
-    )
-    scalar = TensorType(type.element, ())
-    return rewriter.create("stablehlo.reshape", one.results, before=before, types=[scalar]).result
+    at = InsertionPoint(rewriter, op)
+    starts = [at.reshape(at.slice(start, (d,), (d + 1,))) for d in range(type.rank)]
+    properties = {"slice_sizes": i64_array(sizes)}
+    form = Form("stablehlo.dynamic_slice", (operand, *starts), properties)
+    return _replace_by_inferred(rewriter, op, form)
 
 
 # --------------------------------------------------------------------------------------------------
 # Simplification of loops, tuples and custom calls.
 
 
-CONTROL: Final = LimitedRewrites()
+CONTROL: Final = Patterns()
 
 
 @CONTROL.on("stablehlo.while")
-def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def while_captures(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace loop-carried values that a loop never changes by the values from outside."""
-    condition, body = body_of(operation), body_of(operation, 1)
+    condition, body = body_of(op), body_of(op, 1)
     if condition is None or body is None:
         return False
     first, (second, end) = condition[0], body
-    given = operation.operands
-    lists = (operation.results, first.arguments, second.arguments, end.operands)
+    given = op.operands
+    lists = (op.results, first.arguments, second.arguments, end.operands)
     if any(len(values) != len(given) for values in lists):
         return False
     fixed = [
@@ -423,7 +329,7 @@ def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
     if not fixed:
         return False
     for k in fixed:
-        for old in (operation.results[k], first.arguments[k], second.arguments[k]):
+        for old in (op.results[k], first.arguments[k], second.arguments[k]):
             rewriter.replace_uses(old, given[k])
     gone = set(fixed)
     kept = [k for k in range(len(given)) if k not in gone]
@@ -431,39 +337,35 @@ def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
     rewriter.set_operands(end, [end.operands[k] for k in kept])
     for block in (first, second):
         rewriter.keep_arguments(block, [block.arguments[k] for k in kept])
-    rewriter.set_operands(operation, [given[k] for k in kept])
-    rewriter.keep_results(operation, [operation.results[k] for k in kept])
+    rewriter.set_operands(op, [given[k] for k in kept])
+    rewriter.keep_results(op, [op.results[k] for k in kept])
     return True
 
 
 @CONTROL.on("stablehlo.get_tuple_element")
-def element_of_tuple(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def element_of_tuple(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `get_tuple_element` of a `tuple` by the tuple's operand."""
-    number = integer_of(operation, "index")
-    made = (
-        defining_op(operation.operands[0], "stablehlo.tuple")
-        if len(operation.operands) == 1
-        else None
-    )
+    number = integer_of(op, "index")
+    made = defining_op(op.operands[0], "stablehlo.tuple") if len(op.operands) == 1 else None
     if made is None or number is None or not 0 <= number < len(made.operands):
         return False
-    return replace_by_value(rewriter, operation, made.operands[number])
+    return replace_by_value(rewriter, op, made.operands[number])
 
 
 @CONTROL.on("stablehlo.tuple")
-def tuple_of_elements(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def tuple_of_elements(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a tuple of all elements of a tuple, in order, by that tuple."""
     whole = None
     # A tuple of the first elements of a longer one has another type, which `replace_by_value`
     # refuses.
-    for k, value in enumerate(operation.operands):
+    for k, value in enumerate(op.operands):
         part = defining_op(value, "stablehlo.get_tuple_element")
         if part is None or integer_of(part, "index") != k or len(part.operands) != 1:
             return False
         if whole is not None and part.operands[0] is not whole:
             return False
         whole = part.operands[0]
-    return whole is not None and replace_by_value(rewriter, operation, whole)
+    return whole is not None and replace_by_value(rewriter, op, whole)
 
 
 _ORIGINAL: Final = 1
@@ -473,21 +375,21 @@ _CONFIG: Final = "mhlo.backend_config"
 
 
 @CONTROL.on("stablehlo.custom_call")
-def custom_call_to_typed(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def custom_call_to_typed(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Move the configuration dictionary of a custom call into its `backend_config`.
 
     It is in a discardable attribute before.
     """
-    given, own = operation.attributes.get(_CONFIG), operation.properties.get("backend_config")
-    version = integer_of(operation, "api_version")
+    given, own = op.attributes.get(_CONFIG), op.properties.get("backend_config")
+    version = integer_of(op, "api_version")
     if not isinstance(given, DictAttr) or version not in (None, _ORIGINAL):
         return False
     if not (own is None or (isinstance(own, StringAttr) and not own.value)):
         return False
     typed: dict[str, Attribute] = {"api_version": IntegerAttr(_TYPED, I32), "backend_config": given}
-    rewriter.set_properties(operation, {**operation.properties, **typed})
-    left = {name: value for name, value in operation.attributes.items() if name != _CONFIG}
-    rewriter.set_attributes(operation, left)
+    rewriter.set_properties(op, {**op.properties, **typed})
+    left = {name: value for name, value in op.attributes.items() if name != _CONFIG}
+    rewriter.set_attributes(op, left)
     return True
 
 
@@ -495,7 +397,7 @@ def custom_call_to_typed(rewriter: Rewriter, operation: Operation, limits: Limit
 # Replacement of tensors without elements by constants.
 
 
-EMPTY: Final = LimitedRewrites()
+EMPTY: Final = Patterns()
 
 
 def _empty(value: Value) -> TensorType | None:
@@ -512,27 +414,27 @@ def _may_be_empty(value: Value) -> bool:
 
 
 @EMPTY.on()
-def empty_to_constant(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def empty_to_constant(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace empty results and operands of an op without effects by constants."""
-    if not any(map(_may_be_empty, (*operation.results, *operation.operands))):
+    if not any(map(_may_be_empty, (*op.results, *op.operands))):
         return False
-    name = operation.name
+    name = op.name
     if not name.startswith("stablehlo.") or name in CONSTANTS or name not in DEFINITIONS:
         return False
-    if name != "stablehlo.return" and not may_be_erased(operation):
+    if name != "stablehlo.return" and not may_be_erased(op):
         return False
-    results = [r for r in operation.results if _empty(r) is not None and rewriter.uses(r)]
-    places = [k for k, v in enumerate(operation.operands) if _empty(v) and not _is_constant(v)]
+    results = [r for r in op.results if _empty(r) is not None and rewriter.uses(r)]
+    places = [k for k, v in enumerate(op.operands) if _empty(v) and not _is_constant(v)]
     if not (results or places):
         return False
     for result in results:
-        rewriter.replace_uses(result, _constant(rewriter, result, operation))
+        rewriter.replace_uses(result, _constant(rewriter, result, op))
     if places:
-        operands = [*operation.operands]
+        operands = [*op.operands]
         for k in places:
-            operands[k] = _constant(rewriter, operands[k], operation)
-        rewriter.set_operands(operation, operands)
-    rewriter.watcher.changed(operation)
+            operands[k] = _constant(rewriter, operands[k], op)
+        rewriter.set_operands(op, operands)
+    rewriter.watcher.changed(op)
     return True
 
 
@@ -552,7 +454,7 @@ def _constant(rewriter: Rewriter, like: Value, before: Operation) -> Value:
 
 _LIMIT: Final = "fold-op-element-limit"
 
-SIMPLIFICATIONS: Final[LimitedRewrites] = (
+SIMPLIFICATIONS: Final = (
     LAWS + ELEMENTWISE + SHAPE + SLICING + DYNAMIC + REDUCTION + CONTROL + EMPTY
 )
 """All simplifications, in the order of trial within an op."""
@@ -562,7 +464,7 @@ OPTIONS: Final[Mapping[str, Option]] = {_LIMIT: FOLDER_OPTIONS[_LIMIT]}
 
 def simplification_patterns(options: Mapping[str, Any]) -> Patterns:
     """Return the patterns of the simplifier for these option values, by option name."""
-    return SIMPLIFICATIONS.within(Limits(options[_LIMIT]))
+    return limited(SIMPLIFICATIONS, Limits(options[_LIMIT]))
 
 
 def _simplify(run: Run) -> None:
@@ -571,7 +473,7 @@ def _simplify(run: Run) -> None:
 
 def _optimize(run: Run) -> None:
     # Folds have a larger benefit: a constant needs no simplification.
-    folds = fold_patterns(run.options).with_benefit(2)
+    folds = [pattern._replace(benefit=2) for pattern in fold_patterns(run.options)]
     run.greedy_bottom_up(simplification_patterns(run.options) + folds)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from hloscope.ir import Dims, ElementType, TensorType, compatible
+from hloscope.ir import Dims, ElementType, TensorType
 from hloscope.mlir import (
     I64,
     Attribute,
     Block,
-    DenseArrayAttr,
     DenseAttr,
     DictAttr,
     EnumAttr,
@@ -19,23 +18,18 @@ from hloscope.mlir import (
     Value,
     to_array,
 )
+from hloscope.passes.conversion import InsertionPoint
 from hloscope.passes.folding import (
     body_of,
     fold_reduce_of_no_dimensions,
     fold_reduce_to_outer_values,
     fold_select,
 )
-from hloscope.passes.reading import (
-    Known,
-    LimitedRewrite,
-    LimitedRewrites,
-    Limits,
-    defining_op,
-    tensor_of,
-)
+from hloscope.passes.patterns import Known, LimitedRewrite, Limits, Patterns
+from hloscope.passes.reading import defining_op, tensor_of
 from hloscope.passes.regions import may_be_erased
 from hloscope.passes.rewriting import Rewriter
-from hloscope.stablehlo import CONSTANTS, made
+from hloscope.stablehlo import CONSTANTS, i64_array
 from hloscope.support.lazy import pattern
 
 # --------------------------------------------------------------------------------------------------
@@ -114,9 +108,9 @@ _SPLATS: Final = ("0", "1", "ones")
 _Bound: TypeAlias = dict[str, Value]
 
 
-def patterns_of(laws: Iterable[Law]) -> LimitedRewrites:
+def patterns_of(laws: Iterable[Law]) -> Patterns:
     """Return the laws as rewrites, in the same order."""
-    rewrites = LimitedRewrites()
+    rewrites = Patterns()
     for law in laws:
         left = parse_term(law.left)
         rewrites.add(law.name, f"stablehlo.{left.name}", _rewrite_of(law, left))
@@ -128,19 +122,19 @@ def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
     right, words = parse_term(law.right), [CONDITIONS[word] for word in law.when.split()]
     makers = _makers(left)
 
-    def rewrite(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-        operands = operation.operands
+    def rewrite(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
+        operands = op.operands
         for place, names in makers:  # rejects most operations before the full match
             maker = operands[place].owner if place < len(operands) else None
             if not isinstance(maker, Operation) or maker.name not in names:
                 return False
-        bound = match(left, operation, limits)
-        if bound is None or len(operation.results) != 1:
+        bound = match(left, op, limits)
+        if bound is None or len(op.results) != 1:
             return False
-        type = tensor_of(operation.results[0])
+        type = tensor_of(op.results[0])
         if words and (type is None or not all(holds(type) for holds in words)):
             return False
-        return _replaced(law, right, rewriter, operation, bound)
+        return _replaced(law, right, rewriter, op, bound)
 
     return rewrite
 
@@ -159,32 +153,30 @@ def _makers(left: Term) -> list[tuple[int, Container[str]]]:
     return found
 
 
-def _replaced(
-    law: Law, right: Term, rewriter: Rewriter, operation: Operation, bound: _Bound
-) -> bool:
+def _replaced(law: Law, right: Term, rewriter: Rewriter, op: Operation, bound: _Bound) -> bool:
     """Replace an operation that a law matches by the law's right side; return whether that worked.
 
     `right` is the parsed right side, `bound` has the value of each variable.
     """
     if right.operands is not None:  # the same op with other operands
         operands = [bound[term.name] for term in right.operands]
-        if f"stablehlo.{right.name}" != operation.name or operands == [*operation.operands]:
+        if f"stablehlo.{right.name}" != op.name or operands == [*op.operands]:
             return False
-        rewriter.set_operands(operation, operands)
+        rewriter.set_operands(op, operands)
         return True
     value = bound.get(right.name)
     if value is None:
-        return replace_by_splat(rewriter, operation, int(right.name))
-    return replace_by_value(rewriter, operation, value, merges=law.merges)
+        return replace_by_splat(rewriter, op, int(right.name))
+    return replace_by_value(rewriter, op, value, merges=law.merges)
 
 
-def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
+def match(left: Term, op: Operation, limits: Limits) -> _Bound | None:
     """Match an operation against the term `left`; return the value of each variable.
 
     The result is `None` if the operation does not match.
     """
     bound: _Bound = {}
-    work: list[tuple[Term, Operation]] = [(left, operation)]
+    work: list[tuple[Term, Operation]] = [(left, op)]
     for term, producer in work:
         operands = term.operands or ()
         if len(producer.operands) != len(operands):
@@ -264,22 +256,22 @@ ROWS: Final = (
 """The laws; those for one op are tried in this order."""
 
 LAWS: Final = patterns_of(ROWS)
-ELEMENTWISE: Final = LimitedRewrites()
+ELEMENTWISE: Final = Patterns()
 """Patterns of element-wise ops that are not laws: they read attributes or create several ops."""
 
 _MIRRORED: Final = {"EQ": "EQ", "NE": "NE", "GE": "LE", "GT": "LT", "LE": "GE", "LT": "GT"}
 _TRUE_OF_EQUALS: Final = ("EQ", "GE", "LE")
 
 
-def _integer_comparison(operation: Operation) -> str | None:
+def _integer_comparison(op: Operation) -> str | None:
     """Return the direction of a `compare` of integers; `None` for any other op.
 
     The attribute `compare_type` must declare integers, too.
     """
-    direction, kind = operation.get("comparison_direction"), operation.get("compare_type")
+    direction, kind = op.get("comparison_direction"), op.get("compare_type")
     if not isinstance(direction, EnumAttr) or not isinstance(kind, EnumAttr):
         return None
-    type = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
+    type = tensor_of(op.operands[0]) if len(op.operands) == 2 else None
     if type is None or type.element.kind not in ("pred", "signed", "unsigned"):
         return None
     known = kind.value in ("SIGNED", "UNSIGNED") and direction.value in _MIRRORED
@@ -287,66 +279,59 @@ def _integer_comparison(operation: Operation) -> str | None:
 
 
 @ELEMENTWISE.on("stablehlo.compare")
-def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def compare_with_itself(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `compare(x, x)` of integers by a constant."""
-    direction = _integer_comparison(operation)
-    if direction is None or operation.operands[0] is not operation.operands[1]:
+    direction = _integer_comparison(op)
+    if direction is None or op.operands[0] is not op.operands[1]:
         return False
-    return replace_by_splat(rewriter, operation, int(direction in _TRUE_OF_EQUALS))
+    return replace_by_splat(rewriter, op, int(direction in _TRUE_OF_EQUALS))
 
 
 @ELEMENTWISE.on("stablehlo.compare")
-def compare_constant_right(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def compare_constant_right(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Move the constant of an integer `compare` to the right, and mirror the direction."""
-    direction = _integer_comparison(operation)
+    direction = _integer_comparison(op)
     if direction is None:
         return False
-    left, right = operation.operands
+    left, right = op.operands
     if not limits.is_constant(left) or limits.is_constant(right):
         return False
     mirrored = EnumAttr("stablehlo", "comparison_direction", _MIRRORED[direction])
-    rewriter.set_properties(operation, {**operation.properties, "comparison_direction": mirrored})
-    rewriter.set_operands(operation, (right, left))
+    rewriter.set_properties(op, {**op.properties, "comparison_direction": mirrored})
+    rewriter.set_operands(op, (right, left))
     return True
 
 
 @ELEMENTWISE.on("stablehlo.compare")
-def compare_of_booleans(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def compare_of_booleans(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `x != false` and `x == true` by `x`."""
-    direction = operation.get("comparison_direction")
-    if not isinstance(direction, EnumAttr) or len(operation.operands) != 2:
+    direction = op.get("comparison_direction")
+    if not isinstance(direction, EnumAttr) or len(op.operands) != 2:
         return False
-    value, other = operation.operands
+    value, other = op.operands
     known = limits.known(other)
     if known is None or not known.is_splat or known.type.element.kind != "pred":
         return False
     if (direction.value, bool(known.element)) not in (("NE", False), ("EQ", True)):
         return False
-    return replace_by_value(rewriter, operation, value)
+    return replace_by_value(rewriter, op, value)
 
 
 @ELEMENTWISE.on("stablehlo.select")
-def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def select_by_broadcast_of_not(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `select(broadcast(not(p)), t, f)` by `select(broadcast(p), f, t)`."""
-    if len(operation.operands) != 3:
+    if len(op.operands) != 3:
         return False
-    predicate, on_true, on_false = operation.operands
+    predicate, on_true, on_false = op.operands
     broadcast = defining_op(predicate, "stablehlo.broadcast_in_dim")
     if broadcast is None or len(broadcast.operands) != 1 or rewriter.uses(predicate) != 1:
         return False
     inverse = defining_op(broadcast.operands[0], "stablehlo.not")
     if inverse is None or len(inverse.operands) != 1:
         return False
-    new = rewriter.create(
-        broadcast.name,
-        inverse.operands,
-        broadcast.properties,
-        before=operation,
-        types=[predicate.type],
-    )
-    return replace_by_op(
-        rewriter, operation, operation.name, (new.result, on_false, on_true), operation.properties
-    )
+    at = InsertionPoint(rewriter, op)
+    given = at.make(broadcast.name, predicate.type, *inverse.operands, **broadcast.properties)
+    return rewriter.replace_by(op, op.name, (given, on_false, on_true), op.properties)
 
 
 ELEMENTWISE.add("select_of_constants", "stablehlo.select", fold_select)
@@ -356,43 +341,41 @@ ELEMENTWISE.add("select_of_constants", "stablehlo.select", fold_select)
 # Simplification of reductions and sorts: unused operands and results are removed.
 
 
-REDUCTION: Final = LimitedRewrites()
+REDUCTION: Final = Patterns()
 REDUCTION.add("reduce_of_no_dimensions", "stablehlo.reduce", fold_reduce_of_no_dimensions)
 REDUCTION.add("reduce_to_outer_values", "stablehlo.reduce", fold_reduce_to_outer_values)
 
 
 @REDUCTION.on("stablehlo.reduce")
-def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def reduce_of_nothing(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a `reduce` of operands without elements by broadcasts of its initial values."""
-    half = len(operation.results)
-    type = tensor_of(operation.operands[0]) if half and operation.operands else None
-    if type is None or 0 not in type.sizes or len(operation.operands) != 2 * half:
+    half = len(op.results)
+    type = tensor_of(op.operands[0]) if half and op.operands else None
+    if type is None or 0 not in type.sizes or len(op.operands) != 2 * half:
         return False
-    types = [tensor_of(result) for result in operation.results]
+    types = [tensor_of(result) for result in op.results]
     if not all(found is not None and found.is_static for found in types):
         return False
-    across = {"broadcast_dimensions": dims(())}
+    at = InsertionPoint(rewriter, op)
     values = [
-        rewriter.create(
-            "stablehlo.broadcast_in_dim", (init,), across, before=operation, types=[result.type]
-        ).result
-        for init, result in zip(operation.operands[half:], operation.results, strict=True)
+        at.make("stablehlo.broadcast_in_dim", result.type, init, broadcast_dimensions=i64_array(()))
+        for init, result in zip(op.operands[half:], op.results, strict=True)
     ]
-    rewriter.replace(operation, values)
+    rewriter.replace(op, values)
     return True
 
 
 @REDUCTION.on("stablehlo.reduce")
-def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def reduce_without_unused(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Remove unused results of a `reduce`, with their operands.
 
     An operand is used through its initial value and through the body's two arguments for it. If a
     used result depends on the operand of an unused one, nothing is removed; upstream removes that
     operand, which may change the result.
     """
-    half, found = len(operation.results), body_of(operation)
-    used = [k for k, result in enumerate(operation.results) if rewriter.uses(result)]
-    if found is None or not used or len(used) == half or len(operation.operands) != 2 * half:
+    half, found = len(op.results), body_of(op)
+    used = [k for k, result in enumerate(op.results) if rewriter.uses(result)]
+    if found is None or not used or len(used) == half or len(op.operands) != 2 * half:
         return False
     block, end = found
     if len(end.operands) != half or len(block.arguments) != 2 * half:
@@ -411,8 +394,8 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
         rewriter.erase(inner)
     kept = [*used, *(k + half for k in used)]
     rewriter.keep_arguments(block, [block.arguments[k] for k in kept])
-    rewriter.set_operands(operation, [operation.operands[k] for k in kept])
-    rewriter.keep_results(operation, [operation.results[k] for k in used])
+    rewriter.set_operands(op, [op.operands[k] for k in kept])
+    rewriter.keep_results(op, [op.results[k] for k in used])
     return True
 
 
@@ -436,10 +419,10 @@ def _needed(rewriter: Rewriter, block: Block, values: list[Value]) -> dict[Value
 
 
 @REDUCTION.on("stablehlo.sort")
-def sort_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def sort_without_unused(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Remove operands of a `sort` whose result is unused and that the comparator does not read."""
-    found, count = body_of(operation), len(operation.results)
-    if found is None or len(operation.operands) != count:
+    found, count = body_of(op), len(op.results)
+    if found is None or len(op.operands) != count:
         return False
     arguments = found[0].arguments
     if len(arguments) != 2 * count:
@@ -447,27 +430,27 @@ def sort_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits
     kept = [
         k
         for k in range(count)
-        if any(map(rewriter.uses, (operation.results[k], arguments[2 * k], arguments[2 * k + 1])))
+        if any(map(rewriter.uses, (op.results[k], arguments[2 * k], arguments[2 * k + 1])))
     ]
     if not kept or len(kept) == count:
         return False
     pairs = [arguments[2 * k + side] for k in kept for side in (0, 1)]
     rewriter.keep_arguments(found[0], pairs)
-    rewriter.set_operands(operation, [operation.operands[k] for k in kept])
-    rewriter.keep_results(operation, [operation.results[k] for k in kept])
+    rewriter.set_operands(op, [op.operands[k] for k in kept])
+    rewriter.keep_results(op, [op.results[k] for k in kept])
     return True
 
 
 @REDUCTION.on("stablehlo.sort")
-def sort_of_last_dimension(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def sort_of_last_dimension(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace the dimension -1 of a `sort` by the number of the last dimension."""
-    type = tensor_of(operation.results[0]) if operation.results else None
-    number = operation.get("dimension")
+    type = tensor_of(op.results[0]) if op.results else None
+    number = op.get("dimension")
     given = number.value if isinstance(number, IntegerAttr) else -1
     if type is None or given != -1 or not type.rank:
         return False
     last = {"dimension": IntegerAttr(type.rank - 1, I64)}
-    rewriter.set_properties(operation, {**operation.properties, **last})
+    rewriter.set_properties(op, {**op.properties, **last})
     return True
 
 
@@ -475,77 +458,33 @@ def sort_of_last_dimension(rewriter: Rewriter, operation: Operation, limits: Lim
 # Last steps of simplifications: replace an operation by a value or by a new operation.
 
 
-def dims(values: Sequence[int]) -> DenseArrayAttr:
-    """Return `array<i64: …>` of these values."""
-    return DenseArrayAttr(I64, tuple(values))
-
-
 def replace_by_value(
-    rewriter: Rewriter, operation: Operation, value: Value, *, merges: bool = False
+    rewriter: Rewriter, op: Operation, value: Value, *, merges: bool = False
 ) -> bool:
     """Replace the only result of an operation by `value`; return false if the types differ.
 
     With `merges`, discardable attributes are copied to the op that defines the value.
     """
-    if len(operation.results) != 1 or operation.results[0].type != value.type:
+    if len(op.results) != 1 or op.results[0].type != value.type:
         return False
-    if value is operation.results[0]:
+    if value is op.results[0]:
         return False
     if merges:
-        merge(rewriter, operation, value)
-    rewriter.replace(operation, [value])
+        merge(rewriter, op, value)
+    rewriter.replace(op, [value])
     return True
 
 
-def replace_by_op(
-    rewriter: Rewriter,
-    operation: Operation,
-    name: str,
-    operands: Sequence[Value],
-    properties: Mapping[str, Attribute],
-    *,
-    merges: bool = False,
-    infers: bool = False,
-) -> bool:
-    """Replace an operation by a new one with a result of the same type; return whether it did.
-
-    Args:
-        rewriter: The rewriter of the module.
-        operation: The replaced operation.
-        name: Name of the new op.
-        operands: Operands of the new op.
-        properties: Inherent attributes of the new op.
-        merges: Copy the discardable attributes.
-        infers: Check the type against type inference: it depends on constants. If it differs, the
-            program cannot run, and nothing is changed.
-    """
-    # The declared type may be less specific than the inferred one, but must not contradict it.
-    if infers:
-        (type,) = [value.type for value in made(name, operands, properties).results]
-        if not compatible(type, operation.result.type):
-            return False
-    new = rewriter.create(
-        name,
-        operands,
-        properties,
-        before=operation,
-        types=[operation.result.type],
-        attributes=dict(operation.attributes) if merges else {},
-    )
-    rewriter.replace(operation, new.results)
-    return True
-
-
-def replace_by_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
+def replace_by_splat(rewriter: Rewriter, op: Operation, value: int) -> bool:
     """Replace an op by a splat of `value`: 0, or 1 for booleans and integers."""
-    type = operation.result.type
+    type = op.result.type
     if not isinstance(type, TensorType) or not type.is_static or not type.element.numpy:
         return False
     if value and type.element.kind not in ("pred", "signed", "unsigned"):
         return False
     width = -(-type.element.bits // 8) if type.num_elements else 0
     raw = value.to_bytes(width, "little") if width else b""
-    rewriter.replace(operation, [rewriter.constant(DenseAttr(raw, type), type, before=operation)])
+    rewriter.replace(op, [rewriter.constant(DenseAttr(raw, type), type, before=op)])
     return True
 
 

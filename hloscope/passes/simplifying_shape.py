@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from hloscope.ir import Dims, TensorType
-from hloscope.mlir import I64, Attribute, IntegerAttr, Operation, StructAttr, Value
+from hloscope.mlir import I64, IntegerAttr, Operation, StructAttr, Value
+from hloscope.passes.conversion import SLICE_BOUNDS, slice_attributes
+from hloscope.passes.dynamism.shapes import PADDING
+from hloscope.passes.patterns import Limits, Patterns
 from hloscope.passes.reading import (
-    LimitedRewrites,
-    Limits,
     constant_integers,
     defining_op,
     integer_of,
@@ -19,35 +20,34 @@ from hloscope.passes.reading import (
 )
 from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying_laws import (
-    dims,
     is_identity,
-    replace_by_op,
     replace_by_splat,
     replace_by_value,
     same_static_count,
 )
+from hloscope.stablehlo import i64_array
 
 # --------------------------------------------------------------------------------------------------
 # Simplification of ops that rearrange elements.
 
 
-SHAPE: Final = LimitedRewrites()
+SHAPE: Final = Patterns()
 
 
-def _only(operation: Operation) -> TensorType | None:
+def _only(op: Operation) -> TensorType | None:
     """Return the type of an op's only operand; `None` unless it has one operand and one result."""
-    if len(operation.operands) != 1 or len(operation.results) != 1:
+    if len(op.operands) != 1 or len(op.results) != 1:
         return None
-    return tensor_of(operation.operands[0])
+    return tensor_of(op.operands[0])
 
 
-def _mapped(operation: Operation, name: str) -> Dims | None:
+def _mapped(op: Operation, name: str) -> Dims | None:
     """Return the result dimension of each operand dimension, from attribute `name`.
 
     `None` if the attribute is missing or invalid.
     """
-    numbers, result = integers_of(operation, name), tensor_of(operation.results[0])
-    operand = tensor_of(operation.operands[0])
+    numbers, result = integers_of(op, name), tensor_of(op.results[0])
+    operand = tensor_of(op.operands[0])
     if numbers is None or result is None or operand is None or len(numbers) != operand.rank:
         return None
     return numbers if all(0 <= d < result.rank for d in numbers) else None
@@ -56,62 +56,60 @@ def _mapped(operation: Operation, name: str) -> Dims | None:
 # --------------------------------------------------------------------------------- broadcast_in_dim
 
 
-def _broadcast(operation: Operation) -> Dims | None:
-    return None if _only(operation) is None else _mapped(operation, "broadcast_dimensions")
+def _broadcast(op: Operation) -> Dims | None:
+    return None if _only(op) is None else _mapped(op, "broadcast_dimensions")
 
 
-def is_reshape(operation: Operation) -> bool:
+def is_reshape(op: Operation) -> bool:
     """Does a `broadcast_in_dim` keep each element once, in row-major order, as a reshape?"""
-    numbers = _broadcast(operation)
+    numbers = _broadcast(op)
     return (
         numbers is not None
         and list(numbers) == sorted(numbers)
-        and same_static_count(_only(operation), tensor_of(operation.results[0]))
+        and same_static_count(_only(op), tensor_of(op.results[0]))
     )
 
 
 @SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
-def broadcast_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def broadcast_to_reshape(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `broadcast_in_dim` by `reshape`, if each element occurs once and in order."""
-    if not is_reshape(operation) or operation.result.type == operation.operands[0].type:
+    if not is_reshape(op) or op.result.type == op.operands[0].type:
         return False
-    return replace_by_op(
-        rewriter, operation, "stablehlo.reshape", operation.operands, {}, merges=True
-    )
+    return rewriter.replace_by(op, "stablehlo.reshape", op.operands, attributes=op.attributes)
 
 
 @SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
-def broadcast_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def broadcast_to_itself(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a `broadcast_in_dim` that changes nothing by its operand."""
-    numbers = _broadcast(operation)
+    numbers = _broadcast(op)
     if numbers is None or not is_identity(numbers):
         return False
-    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, op, op.operands[0], merges=True)
 
 
 @SHAPE.on("stablehlo.broadcast_in_dim")
-def broadcast_of_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def broadcast_of_broadcast(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Merge two nested `broadcast_in_dim` into one, unless the inner one is a reshape."""
-    outer = _broadcast(operation)
-    inner = defining_op(operation.operands[0], "stablehlo.broadcast_in_dim") if outer else None
+    outer = _broadcast(op)
+    inner = defining_op(op.operands[0], "stablehlo.broadcast_in_dim") if outer else None
     numbers = _broadcast(inner) if inner is not None else None
     if outer is None or inner is None or numbers is None or is_reshape(inner):
         return False
-    both = {"broadcast_dimensions": dims([outer[d] for d in numbers])}
-    return replace_by_op(rewriter, operation, operation.name, inner.operands, both, merges=True)
+    both = {"broadcast_dimensions": i64_array([outer[d] for d in numbers])}
+    return rewriter.replace_by(op, op.name, inner.operands, both, attributes=op.attributes)
 
 
 @SHAPE.on("stablehlo.broadcast_in_dim")
-def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def broadcast_to_transpose(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a `broadcast_in_dim` that only permutes dimensions by `transpose`."""
-    numbers, result = _broadcast(operation), tensor_of(operation.results[0])
+    numbers, result = _broadcast(op), tensor_of(op.results[0])
     if numbers is None or result is None or sorted(numbers) != [*range(result.rank)]:
         return False
-    if not same_static_count(tensor_of(operation.operands[0]), result):
+    if not same_static_count(tensor_of(op.operands[0]), result):
         return False
-    order = {"permutation": dims([numbers.index(d) for d in range(result.rank)])}
-    return replace_by_op(
-        rewriter, operation, "stablehlo.transpose", operation.operands, order, merges=True
+    order = {"permutation": i64_array([numbers.index(d) for d in range(result.rank)])}
+    return rewriter.replace_by(
+        op, "stablehlo.transpose", op.operands, order, attributes=op.attributes
     )
 
 
@@ -119,157 +117,157 @@ def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Lim
 
 
 @SHAPE.on("stablehlo.reshape")
-def reshape_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def reshape_of_reshape(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `reshape(reshape(x))` by one `reshape`."""
-    inner = defining_op(operation.operands[0], operation.name) if _only(operation) else None
+    inner = defining_op(op.operands[0], op.name) if _only(op) else None
     if inner is None or _only(inner) is None:
         return False
-    return replace_by_op(
-        rewriter, operation, operation.name, inner.operands, operation.properties, merges=True
+    return rewriter.replace_by(
+        op,
+        op.name,
+        inner.operands,
+        op.properties,
+        attributes=op.attributes,
     )
 
 
 @SHAPE.on("stablehlo.reshape", "stablehlo.convert")
-def same_type(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def same_type(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a reshape or conversion to the same type by its operand."""
-    return _only(operation) is not None and replace_by_value(
-        rewriter, operation, operation.operands[0], merges=True
-    )
+    return _only(op) is not None and replace_by_value(rewriter, op, op.operands[0], merges=True)
 
 
-def _permutation(operation: Operation) -> Dims | None:
-    numbers = None if _only(operation) is None else _mapped(operation, "permutation")
+def _permutation(op: Operation) -> Dims | None:
+    numbers = None if _only(op) is None else _mapped(op, "permutation")
     return numbers if numbers is not None and sorted(numbers) == [*range(len(numbers))] else None
 
 
 @SHAPE.on("stablehlo.transpose")
-def transpose_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def transpose_to_itself(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a `transpose` with the identity permutation by its operand."""
-    order = _permutation(operation)
+    order = _permutation(op)
     if order is None or not is_identity(order):
         return False
-    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, op, op.operands[0], merges=True)
 
 
 @SHAPE.on("stablehlo.transpose")
-def transpose_of_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def transpose_of_transpose(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `transpose(transpose(x))` by one `transpose`."""
-    outer = _permutation(operation)
-    inner = defining_op(operation.operands[0], operation.name) if outer is not None else None
+    outer = _permutation(op)
+    inner = defining_op(op.operands[0], op.name) if outer is not None else None
     first = _permutation(inner) if inner is not None else None
     if outer is None or inner is None or first is None:
         return False
-    both = {"permutation": dims([first[d] for d in outer])}
-    return replace_by_op(rewriter, operation, operation.name, inner.operands, both, merges=True)
+    both = {"permutation": i64_array([first[d] for d in outer])}
+    return rewriter.replace_by(op, op.name, inner.operands, both, attributes=op.attributes)
 
 
 @SHAPE.on("stablehlo.transpose")
-def transpose_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def transpose_to_reshape(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `transpose` by `reshape` if dimensions of size above 1 keep their order."""
-    order, type = _permutation(operation), _only(operation)
-    if order is None or type is None or not type.is_static or static_result(operation) is None:
+    order, type = _permutation(op), _only(op)
+    if order is None or type is None or not type.is_static or static_result(op) is None:
         return False
     moved = [d for d in order if type.sizes[d] != 1]
     if moved != sorted(moved):
         return False
-    return replace_by_op(rewriter, operation, "stablehlo.reshape", operation.operands, {})
+    return rewriter.replace_by(op, "stablehlo.reshape", op.operands)
 
 
 # ------------------------------------------------------------------------------------ reverse, iota
 
 
 @SHAPE.on("stablehlo.reverse")
-def reverse_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def reverse_to_itself(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a `reverse` by its operand if that leaves all elements unchanged."""
-    type, listed = _only(operation), integers_of(operation, "dimensions")
+    type, listed = _only(op), integers_of(op, "dimensions")
     if type is None or listed is None or not all(0 <= d < type.rank for d in listed):
         return False
-    known = limits.known(operation.operands[0])
+    known = limits.known(op.operands[0])
     is_still = type.is_static and (
         type.num_elements == 0 or all(type.sizes[d] == 1 for d in listed)
     )
     is_splat = known is not None and known.is_splat
     if listed and not is_still and not is_splat:
         return False
-    return replace_by_value(rewriter, operation, operation.operands[0])
+    return replace_by_value(rewriter, op, op.operands[0])
 
 
-def _iota(operation: Operation) -> tuple[int, TensorType] | None:
-    number = integer_of(operation, "iota_dimension")
-    type = tensor_of(operation.results[0]) if len(operation.results) == 1 else None
+def _iota(op: Operation) -> tuple[int, TensorType] | None:
+    number = integer_of(op, "iota_dimension")
+    type = tensor_of(op.results[0]) if len(op.results) == 1 else None
     if number is None or type is None or not 0 <= number < type.rank:
         return None
     return number, type
 
 
 @SHAPE.on("stablehlo.iota")
-def iota_of_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def iota_of_one(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace an `iota` whose dimension has size 1 by zeros."""
-    found = _iota(operation)
+    found = _iota(op)
     if found is None or found[1].sizes[found[0]] != 1:
         return False
-    return replace_by_splat(rewriter, operation, 0)
+    return replace_by_splat(rewriter, op, 0)
 
 
 @SHAPE.on("stablehlo.iota")
-def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def iota_to_broadcast(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace an `iota` by the broadcast of an iota of rank 1."""
-    found = _iota(operation)
+    found = _iota(op)
     if found is None or found[1].rank < 2:
         return False
     number, type = found
     line = TensorType(type.element, (type.sizes[number],))
     if not type.is_static:
         return False
-    properties = {**operation.properties, "iota_dimension": IntegerAttr(0, I64)}
-    row = rewriter.create(operation.name, (), properties, before=operation, types=[line])
-    across = {"broadcast_dimensions": dims([number])}
-    return replace_by_op(rewriter, operation, "stablehlo.broadcast_in_dim", row.results, across)
+    properties = {**op.properties, "iota_dimension": IntegerAttr(0, I64)}
+    row = rewriter.create(op.name, (), properties, before=op, types=[line])
+    across = {"broadcast_dimensions": i64_array([number])}
+    return rewriter.replace_by(op, "stablehlo.broadcast_in_dim", row.results, across)
 
 
 # -------------------------------------------------------------------------------------- concatenate
 
 
 @SHAPE.on("stablehlo.concatenate")
-def concatenate_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def concatenate_one(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `concatenate` of one operand by the operand."""
-    return len(operation.operands) == 1 and replace_by_value(
-        rewriter, operation, operation.operands[0]
-    )
+    return len(op.operands) == 1 and replace_by_value(rewriter, op, op.operands[0])
 
 
 @SHAPE.on("stablehlo.concatenate")
-def concatenate_without_empty(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def concatenate_without_empty(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Remove operands of `concatenate` without elements, if others remain."""
-    number = integer_of(operation, "dimension")
+    number = integer_of(op, "dimension")
     if number is None:
         return False
     kept = []
-    for value in operation.operands:
+    for value in op.operands:
         type = tensor_of(value)
         if type is None or not 0 <= number < type.rank:
             return False
         if type.sizes[number] != 0:
             kept.append(value)
-    if not kept or len(kept) == len(operation.operands):
+    if not kept or len(kept) == len(op.operands):
         return False
-    rewriter.set_operands(operation, kept)
+    rewriter.set_operands(op, kept)
     return True
 
 
 @SHAPE.on("stablehlo.concatenate")
-def concatenate_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def concatenate_of_concatenate(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace operands of `concatenate` that are concatenations themselves by their operands.
 
     They must be of the same dimension and have no other use.
     """
-    number = integer_of(operation, "dimension")
+    number = integer_of(op, "dimension")
     operands: list[Value] = []
     # The stack is reversed, so that operands are found in order.
-    work, seen = [*reversed(operation.operands)], {operation}
+    work, seen = [*reversed(op.operands)], {op}
     while work:
         value = work.pop()
-        inner = defining_op(value, operation.name)
+        inner = defining_op(value, op.name)
         if (
             inner is None
             or inner in seen
@@ -281,9 +279,9 @@ def concatenate_of_concatenate(rewriter: Rewriter, operation: Operation, limits:
         else:
             seen.add(inner)
             work += reversed(inner.operands)
-    if operands == [*operation.operands]:
+    if operands == [*op.operands]:
         return False
-    rewriter.set_operands(operation, operands)
+    rewriter.set_operands(op, operands)
     return True
 
 
@@ -291,15 +289,13 @@ def concatenate_of_concatenate(rewriter: Rewriter, operation: Operation, limits:
 # Simplification of slices, pads and gathers.
 
 
-SLICING: Final = LimitedRewrites()
-
-_BOUNDS: Final = ("start_indices", "limit_indices", "strides")
+SLICING: Final = Patterns()
 
 
-def slice_bounds(operation: Operation) -> tuple[Dims, Dims, Dims] | None:
+def slice_bounds(op: Operation) -> tuple[Dims, Dims, Dims] | None:
     """Return starts, limits and strides of a `slice`; `None` if their number is not the rank."""
-    type = tensor_of(operation.operands[0]) if len(operation.operands) == 1 else None
-    found = [integers_of(operation, name) for name in _BOUNDS]
+    type = tensor_of(op.operands[0]) if len(op.operands) == 1 else None
+    found = [integers_of(op, name) for name in SLICE_BOUNDS]
     if type is None or any(f is None or len(f) != type.rank for f in found):
         return None
     starts, limits, strides = found
@@ -309,30 +305,23 @@ def slice_bounds(operation: Operation) -> tuple[Dims, Dims, Dims] | None:
     return starts, limits, strides
 
 
-def bounds_attributes(
-    starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
-) -> dict[str, Attribute]:
-    """Return the attributes of a `slice`."""
-    return {name: dims(v) for name, v in zip(_BOUNDS, (starts, limits, strides), strict=True)}
-
-
 @SLICING.on("stablehlo.slice")
-def slice_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def slice_of_everything(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace a `slice` of all elements by its operand."""
-    if slice_bounds(operation) is None or static_result(operation) is None:
+    if slice_bounds(op) is None or static_result(op) is None:
         return False
-    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, op, op.operands[0], merges=True)
 
 
 @SLICING.on("stablehlo.slice")
-def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def slice_of_concatenate(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Slice only those operands of a `concatenate` of which the slice reads elements.
 
     If there are several, the concatenation must have no other use.
     """
-    found = slice_bounds(operation)
-    joined = defining_op(operation.operands[0], "stablehlo.concatenate") if found else None
-    if found is None or joined is None or static_result(operation) is None:
+    found = slice_bounds(op)
+    joined = defining_op(op.operands[0], "stablehlo.concatenate") if found else None
+    if found is None or joined is None or static_result(op) is None:
         return False
     starts, ends, strides = found
     number = integer_of(joined, "dimension")
@@ -350,15 +339,15 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
         return False
     source = needed[0]
     if len(needed) > 1:
-        new = rewriter.create(joined.name, needed, joined.properties, before=operation)
+        new = rewriter.create(joined.name, needed, joined.properties, before=op)
         new.location = joined.location
         source = new.result
     # Bounds are relative to the begin of the first operand that is read.
     begins, stops = [
         tuple(b - offset * (d == number) for d, b in enumerate(v)) for v in (starts, ends)
     ]
-    properties = bounds_attributes(begins, stops, strides)
-    return replace_by_op(rewriter, operation, operation.name, (source,), properties)
+    properties = slice_attributes(begins, stops, strides)
+    return rewriter.replace_by(op, op.name, (source,), properties)
 
 
 def _parts_read(
@@ -391,20 +380,24 @@ def _parts_read(
 
 
 @SLICING.on("stablehlo.dynamic_slice")
-def dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def dynamic_slice_to_slice(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `dynamic_slice` of constant starts by `slice`; the starts are clamped first."""
-    sizes = integers_of(operation, "slice_sizes")
-    type = tensor_of(operation.operands[0]) if operation.operands else None
+    sizes = integers_of(op, "slice_sizes")
+    type = tensor_of(op.operands[0]) if op.operands else None
     if sizes is None or type is None or not type.is_static or len(sizes) != type.rank:
         return False
-    starts = _constant_starts(operation.operands[1:], type.rank)
+    starts = _constant_starts(op.operands[1:], type.rank)
     if starts is None or any(n > m for n, m in zip(sizes, type.shape, strict=True)):
         return False
     begins = [_clamped(s, m - n) for s, m, n in zip(starts, type.shape, sizes, strict=True)]
     ends = [b + n for b, n in zip(begins, sizes, strict=True)]
-    properties = bounds_attributes(begins, ends, [1] * type.rank)
-    return replace_by_op(
-        rewriter, operation, "stablehlo.slice", operation.operands[:1], properties, merges=True
+    properties = slice_attributes(begins, ends, [1] * type.rank)
+    return rewriter.replace_by(
+        op,
+        "stablehlo.slice",
+        op.operands[:1],
+        properties,
+        attributes=op.attributes,
     )
 
 
@@ -427,110 +420,109 @@ def _clamped(start: int, most: int) -> int:
 
 
 @SLICING.on("stablehlo.dynamic_update_slice")
-def update_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def update_of_nothing(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `dynamic_update_slice` with an empty constant by its operand."""
-    if len(operation.operands) < 2 or not limits.is_constant(operation.operands[1]):
+    if len(op.operands) < 2 or not limits.is_constant(op.operands[1]):
         return False
-    type = tensor_of(operation.operands[1])
+    type = tensor_of(op.operands[1])
     if type is None or not type.is_static or type.num_elements:
         return False
-    return replace_by_value(rewriter, operation, operation.operands[0], merges=True)
+    return replace_by_value(rewriter, op, op.operands[0], merges=True)
 
 
 @SLICING.on("stablehlo.dynamic_update_slice")
-def update_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def update_of_everything(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `dynamic_update_slice` of all elements by the update."""
-    if len(operation.operands) < 2:
+    if len(op.operands) < 2:
         return False
-    operand, update = operation.operands[:2]
+    operand, update = op.operands[:2]
     type = tensor_of(operand)
     if type is None or not type.is_static or operand.type != update.type:
         return False
-    starts = [constant_integers(value) for value in operation.operands[2:]]
+    starts = [constant_integers(value) for value in op.operands[2:]]
     if any(start is None or any(start) for start in starts):
         return False
-    return replace_by_value(rewriter, operation, update, merges=True)
+    return replace_by_value(rewriter, op, update, merges=True)
 
 
 # ---------------------------------------------------------------------------------------------- pad
 
 
 @SLICING.on("stablehlo.pad")
-def pad_with_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def pad_with_nothing(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `pad` with amounts of 0 by its operand."""
-    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    if len(operation.operands) != 2:
+    if len(op.operands) != 2:
         return False
-    for name in names:
-        numbers = integers_of(operation, name)
+    for name in PADDING:
+        numbers = integers_of(op, name)
         if numbers is None or any(numbers):
             return False
-    return replace_by_value(rewriter, operation, operation.operands[0])
+    return replace_by_value(rewriter, op, op.operands[0])
 
 
 @SLICING.on("stablehlo.pad")
-def pad_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def pad_of_nothing(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `pad` of an operand without elements by a broadcast of the padding value."""
-    type = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
+    type = tensor_of(op.operands[0]) if len(op.operands) == 2 else None
     if type is None or not type.is_static or type.num_elements:
         return False
-    if static_result(operation) is None:
+    if static_result(op) is None:
         return False
-    across = {"broadcast_dimensions": dims(())}
-    value = operation.operands[1:]
-    return replace_by_op(rewriter, operation, "stablehlo.broadcast_in_dim", value, across)
+    across = {"broadcast_dimensions": i64_array(())}
+    value = op.operands[1:]
+    return rewriter.replace_by(op, "stablehlo.broadcast_in_dim", value, across)
 
 
 # ------------------------------------------------------------------------------------------- gather
 
 
 @SLICING.on("stablehlo.gather")
-def gather_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def gather_to_slice(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `gather` at one constant index by `slice`, and `reshape` for collapsed dimensions."""
-    found = _one_index(operation)
-    result = static_result(operation)
+    found = _one_index(op)
+    result = static_result(op)
     if found is None or result is None:
         return False
     begins, sizes, kept = found
-    offsets = integers_in(operation, "offset_dims")
+    offsets = integers_in(op, "offset_dims")
     if offsets != tuple(range(len(kept))) or result.sizes != tuple(sizes[d] for d in kept):
         return False
     ends = [b + n for b, n in zip(begins, sizes, strict=True)]
-    properties = bounds_attributes(begins, ends, [1] * len(sizes))
-    source = operation.operands[:1]
+    properties = slice_attributes(begins, ends, [1] * len(sizes))
+    source = op.operands[:1]
     if len(kept) == len(sizes):
-        return replace_by_op(rewriter, operation, "stablehlo.slice", source, properties)
+        return rewriter.replace_by(op, "stablehlo.slice", source, properties)
     whole = TensorType(result.element, tuple(sizes))
-    cut = rewriter.create("stablehlo.slice", source, properties, before=operation, types=[whole])
-    return replace_by_op(rewriter, operation, "stablehlo.reshape", cut.results, {})
+    cut = rewriter.create("stablehlo.slice", source, properties, before=op, types=[whole])
+    return rewriter.replace_by(op, "stablehlo.reshape", cut.results)
 
 
-def integers_in(operation: Operation, field: str) -> Dims:
+def integers_in(op: Operation, field: str) -> Dims:
     """Return the field `field` of a gather's dimension numbers; `()` if it is missing."""
-    numbers = operation.get("dimension_numbers")
+    numbers = op.get("dimension_numbers")
     found = numbers.get(field) if isinstance(numbers, StructAttr) else None
     return found if isinstance(found, tuple) else ()
 
 
-def _one_index(operation: Operation) -> tuple[list[int], Dims, list[int]] | None:
+def _one_index(op: Operation) -> tuple[list[int], Dims, list[int]] | None:
     """Return what a `gather` at one constant index reads: start and size in each dimension.
 
     The third item has the dimensions that are not collapsed. `None` for any other gather.
     """
-    numbers = operation.get("dimension_numbers")
-    sizes = integers_of(operation, "slice_sizes")
-    if not isinstance(numbers, StructAttr) or sizes is None or len(operation.operands) != 2:
+    numbers = op.get("dimension_numbers")
+    sizes = integers_of(op, "slice_sizes")
+    if not isinstance(numbers, StructAttr) or sizes is None or len(op.operands) != 2:
         return None
-    type, indices = map(tensor_of, operation.operands)
+    type, indices = map(tensor_of, op.operands)
     if type is None or indices is None or not type.is_static or indices.rank > 1:
         return None
     index, mapped = (
-        constant_integers(operation.operands[1]),
-        integers_in(operation, "start_index_map"),
+        constant_integers(op.operands[1]),
+        integers_in(op, "start_index_map"),
     )
     if numbers.get("index_vector_dim") not in (0, None) or index is None:
         return None
-    if integers_in(operation, "operand_batching_dims") or len(index) != len(mapped):
+    if integers_in(op, "operand_batching_dims") or len(index) != len(mapped):
         return None
     if len(sizes) != type.rank or any(n > m for n, m in zip(sizes, type.shape, strict=True)):
         return None
@@ -540,7 +532,7 @@ def _one_index(operation: Operation) -> tuple[list[int], Dims, list[int]] | None
             return None
         # An index out of range is clamped, by the specification.
         begins[d] = _clamped(start, type.shape[d] - sizes[d])
-    collapsed = integers_in(operation, "collapsed_slice_dims")
+    collapsed = integers_in(op, "collapsed_slice_dims")
     if any(not 0 <= d < type.rank or sizes[d] != 1 for d in collapsed):
         return None
     return begins, sizes, [d for d in range(type.rank) if d not in collapsed]

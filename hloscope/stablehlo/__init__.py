@@ -6,6 +6,7 @@ from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.stablehlo.builder import Builder as Builder
+    from hloscope.stablehlo.cloning import clone as clone, strip_locations as strip_locations
     from hloscope.stablehlo.graph import (
         Function as Function,
         Node as Node,
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
         infer as infer,
         inferred_types as inferred_types,
         run_inference_tests as run_inference_tests,
-        walk as walk,
     )
-    from hloscope.stablehlo.kinds import AttributeGroups as AttributeGroups
+    from hloscope.stablehlo.kinds import AttributeGroups as AttributeGroups, i64_array as i64_array
     from hloscope.stablehlo.making import (
         CONSTANTS as CONSTANTS,
         broadcast_together as broadcast_together,
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
         known_integers as known_integers,
         made as made,
         operand_types as operand_types,
+        region_of as region_of,
         signature as signature,
     )
     from hloscope.stablehlo.op_making import OpMaker as OpMaker, make_op as make_op
     from hloscope.stablehlo.tree import (
-        clone as clone,
         print_stablehlo as print_stablehlo,
         to_mlir as to_mlir,
     )

@@ -50,6 +50,7 @@ from hloscope.stablehlo.making import (
     attributes_from,
     broadcast_together,
     made,
+    region_of,
 )
 from hloscope.stablehlo.op_making import own_attributes
 from hloscope.support.arrays import ml_dtypes, np
@@ -192,7 +193,7 @@ class Builder(StablehloMethods):
         }
         if private:
             properties["sym_visibility"] = attribute_of("private")
-        region = _region(tuple(arguments), operations)
+        region = region_of(arguments, operations)
         self._functions.append(Operation("func.func", properties=properties, regions=(region,)))
         self._signatures[name] = signature
 
@@ -347,14 +348,7 @@ class Builder(StablehloMethods):
                 self.return_(*([] if returned is None else [returned]))
         finally:
             self._blocks.pop()
-        return _region(arguments, operations)
-
-
-def _region(arguments: tuple[Value, ...], operations: Sequence[Operation]) -> Region:
-    block = Block(arguments, tuple(operations))
-    for argument in arguments:
-        argument.owner = block
-    return Region((block,))
+        return region_of(arguments, operations)
 
 
 def _flat(operands: Sequence[Any]) -> tuple[Value, ...]:

@@ -40,8 +40,6 @@ from hloscope.stablehlo.nodes import (
 )
 from hloscope.stablehlo.op_making import OpMaker
 
-Extras = tuple[tuple[str, str], ...]
-
 SEVERAL_BLOCKS: Final = "it has several blocks"
 """Reason, in a message, why the contents of a region are unknown."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import HloscopeError, VerifyError
@@ -35,6 +35,7 @@ from hloscope.ops import (
     Transpose,
     numpy_broadcast,
 )
+from hloscope.stablehlo.cloning import clone
 from hloscope.stablehlo.making import (
     TypeLike,
     as_type,
@@ -46,7 +47,6 @@ from hloscope.stablehlo.making import (
     signature,
 )
 from hloscope.stablehlo.op_making import make_op
-from hloscope.stablehlo.tree import clone
 from hloscope.support.source import Span
 
 # --------------------------------------------------------------------------------------------------
@@ -121,14 +121,9 @@ def inferred_types(operation: Operation) -> Inferred:
         return Inferred(operation, None, error)
 
 
-def walk(module: Operation) -> Iterator[Operation]:
-    """Yield a module's operations in program order, each before those in its regions."""
-    return module.walk()
-
-
 def has_inference_tests(module: Operation) -> bool:
     """Does the module contain ops of StableHLO's type inference tests, such as `hlo_test_infer`?"""
-    return any(operation.name in _TEST_OPS for operation in walk(module))
+    return any(operation.name in _TEST_OPS for operation in module.walk())
 
 
 def run_inference_tests(module: Operation) -> Operation:
@@ -143,7 +138,7 @@ def run_inference_tests(module: Operation) -> Operation:
         VerifyError: The shapes of values to broadcast are incompatible.
     """
     copy = clone(module, {})
-    for operation in walk(copy):
+    for operation in copy.walk():
         if operation.name == "func.func":
             for block in operation.blocks:
                 _Block().replace_tests(block)
@@ -229,8 +224,8 @@ def _span(operation: Operation) -> Span | None:
     """
     arrays = all(isinstance(value.type, TensorType) for value in operation.operands)
     owner = operation.operands[0].owner if operation.operands and arrays else operation
-    if isinstance(owner, Block) and owner.parent is not None and owner.parent.parent is not None:
-        owner = owner.parent.parent
+    if isinstance(owner, Block):
+        owner = owner.parent_op
     return owner.span if isinstance(owner, Operation) else operation.span
 
 
@@ -257,7 +252,7 @@ def _without_unused(operations: Sequence[Operation]) -> list[Operation]:
     for operation in reversed(operations):
         if _is_pure(operation) and not any(value in used for value in operation.results):
             continue
-        for inner in walk(operation):
+        for inner in operation.walk():
             used.update(inner.operands)
         kept.append(operation)
     return kept[::-1]
@@ -332,11 +327,9 @@ class Reifier:
     # ------------------------------------------------------------------------------ pieces
 
     def _make(self, name: str, type: Type, *operands: Value, **attributes: Attribute) -> Value:
-        result = Value(type)
-        made = Operation(name, operands, (result,), attributes)
-        result.owner = made
-        self.operations.append(made)
-        return result
+        operation = made(name, operands, attributes, types=(type,))
+        self.operations.append(operation)
+        return operation.result
 
     def constant(self, number: int) -> Value:
         """Return the value of an `arith.constant` of type `index` with this number.
@@ -345,10 +338,8 @@ class Reifier:
         """
         known = self.constants.get(number)
         if known is None:
-            result = Value(INDEX)
             value = {"value": IntegerAttr(number, INDEX)}
-            known = Operation("arith.constant", (), (result,), value)
-            result.owner = known
+            known = made("arith.constant", (), value, types=(INDEX,))
             self.constants = {number: known, **self.constants}
         return known.result
 

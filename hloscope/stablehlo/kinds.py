@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -169,7 +169,7 @@ def read_dims(attribute: Attribute) -> Dims:
             raise ValueError("an array of integers")
 
 
-def write_dims(values: Dims) -> DenseArrayAttr:
+def i64_array(values: Iterable[int]) -> DenseArrayAttr:
     """Return integers as the attribute `array<i64: 1, 2>`."""
     return DenseArrayAttr(I64, tuple(values))
 
@@ -475,7 +475,7 @@ KINDS: Final[dict[str, Kind]] = {
     "bool": _plain(read_bool, write_bool),
     "unit": _plain(read_bool, lambda _: UnitAttr()),
     "string": _TEXT,
-    "dims": _plain(read_dims, write_dims),
+    "dims": _plain(read_dims, i64_array),
     "bools": _plain(read_bools, write_bools),
     "pairs": _plain(read_pairs, write_pairs),
     **dict.fromkeys(("table", "groups", "ints"), _TABLE),

@@ -24,8 +24,8 @@ from hloscope.mlir import (
     ArrayAttr,
     Attribute,
     AttributeSlot,
+    Block,
     BoolAttr,
-    DenseArrayAttr,
     DenseAttr,
     DictAttr,
     FloatAttr,
@@ -40,7 +40,14 @@ from hloscope.mlir import (
 )
 from hloscope.mlir.dialects import DIALECTS, EMPTY
 from hloscope.ops import Extent, GetTupleElement, Table, Tuple, array, extents, numpy_broadcast
-from hloscope.stablehlo.kinds import KINDS, VERBATIM, kind_of, read_verbatim, write_struct
+from hloscope.stablehlo.kinds import (
+    KINDS,
+    VERBATIM,
+    i64_array,
+    kind_of,
+    read_verbatim,
+    write_struct,
+)
 from hloscope.stablehlo.op_making import make_op, own_attributes
 
 # --------------------------------------------------------------------------------------------------
@@ -303,6 +310,14 @@ def made(
     return draft
 
 
+def region_of(arguments: Sequence[Value], operations: Sequence[Operation] = ()) -> Region:
+    """Return a region of one block with these arguments and operations."""
+    block = Block(tuple(arguments), tuple(operations))
+    for k, argument in enumerate(block.arguments):
+        argument.owner, argument.index = block, k
+    return Region((block,))
+
+
 # --------------------------------------------------------------------------------------------------
 # Broadcasting of arrays to a common shape, as numpy does, bounded dimensions included.
 #
@@ -359,7 +374,7 @@ def _stretched(
         (most if size is None else size, None) if mine == (1, None) else mine
         for mine, (size, most) in zip(own, dims, strict=True)
     ]
-    along = DenseArrayAttr(I64, tuple(range(shift, len(dims))))
+    along = i64_array(range(shift, len(dims)))
     wide = made(
         "stablehlo.broadcast_in_dim",
         [value],

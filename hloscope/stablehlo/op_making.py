@@ -85,6 +85,7 @@ def make_op(operation: Operation) -> Op:
         given = {**operation.properties, **operation.attributes}
         return UnknownOp(name, tuple([(k, verbatim(v)) for k, v in given.items()]))
     values = _values(operation)
+    values |= _FIXED.get(name, {})
     special = _SPECIAL.get(name)
     if special is not None:
         special(values, operation)
@@ -150,10 +151,6 @@ def _read_constant_like(values: dict[str, Any], operation: Operation) -> None:
     values["value_type"] = type if isinstance(type, ElementType) else None
 
 
-def _read_if(values: dict[str, Any], operation: Operation) -> None:
-    values["predicated"] = True
-
-
 def _read_sort(values: dict[str, Any], operation: Operation) -> None:
     """Replace a negative dimension of a `sort` op by the non-negative one, in `values`.
 
@@ -163,10 +160,6 @@ def _read_sort(values: dict[str, Any], operation: Operation) -> None:
     type = operation.operands[0].type if operation.operands else None
     rank = type.rank if isinstance(type, TensorType) else 0
     values["dimension"] = given + rank if -rank <= given < 0 else given
-
-
-def _read_region(values: dict[str, Any], operation: Operation) -> None:
-    values["region"] = True
 
 
 _DOT: Final = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
@@ -228,21 +221,21 @@ def _read_convolution(values: dict[str, Any], operation: Operation) -> None:
     values["window"] = _window(tuple(taps), values, _CONVOLVED)
 
 
-def _read_scatter(values: dict[str, Any], operation: Operation) -> None:
-    values["by_window"] = False
-
+_FIXED: Final[Mapping[str, Mapping[str, bool]]] = {
+    "stablehlo.if": {"predicated": True},
+    "stablehlo.async_start": {"region": True},
+    "stablehlo.async_done": {"region": True},
+    "stablehlo.scatter": {"by_window": False},
+}
+"""Fields of a class that have one value for an op, by op name."""
 
 _SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
     "chlo.constant_like": _read_constant_like,
-    "stablehlo.if": _read_if,
     "stablehlo.sort": _read_sort,
-    "stablehlo.async_start": _read_region,
-    "stablehlo.async_done": _read_region,
     "stablehlo.dot_general": _read_dot,
     "chlo.ragged_dot": _read_dot,
     "chlo.scan": _read_scan,
     "stablehlo.reduce_window": _read_window,
-    "stablehlo.scatter": _read_scatter,
     "stablehlo.select_and_scatter": _read_window,
     "stablehlo.convolution": _read_convolution,
     "stablehlo.dynamic_conv": _read_convolution,

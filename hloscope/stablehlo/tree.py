@@ -16,7 +16,6 @@ from hloscope.mlir import (
     MlirLiteral,
     Operation,
     Region,
-    SourceModule,
     StringAttr,
     SymbolAttr,
     TypeAttr,
@@ -41,8 +40,10 @@ from hloscope.ops import (
     without_layouts,
 )
 from hloscope.stablehlo.builder import Builder
+from hloscope.stablehlo.cloning import clone
 from hloscope.stablehlo.graph import Argument, Function, Node, TreeModule
 from hloscope.stablehlo.kinds import I32
+from hloscope.stablehlo.making import region_of
 from hloscope.stablehlo.op_making import attributes_of, name_of
 
 # --------------------------------------------------------------------------------------------------
@@ -77,19 +78,8 @@ def to_mlir(module: Module) -> Operation:
     if isinstance(module, TreeModule):
         return _Trees(module, regions).module(module.tree, "")
     functions = [_Body(c, c.name).function() for c in module if c not in regions]
-    name = {} if module.name == "module" else {"sym_name": _string(module.name)}
-    return Operation("builtin.module", properties=name, regions=(_region((), functions),))
-
-
-def _string(text: str) -> StringAttr:
-    return StringAttr.of(text)
-
-
-def _region(arguments: tuple[Value, ...], operations: list[Operation]) -> Region:
-    block = Block(arguments, tuple(operations))
-    for k, argument in enumerate(arguments):
-        argument.owner, argument.index = block, k
-    return Region((block,))
+    name = {} if module.name == "module" else {"sym_name": StringAttr.of(module.name)}
+    return Operation("builtin.module", properties=name, regions=(region_of((), functions),))
 
 
 class _Trees:
@@ -156,7 +146,7 @@ class _Body:
         )
         properties: dict[str, Attribute] = {
             "function_type": TypeAttr(signature),
-            "sym_name": _string(self.name),
+            "sym_name": StringAttr.of(self.name),
         }
         return Operation("func.func", properties=properties, regions=(region,))
 
@@ -172,7 +162,7 @@ class _Body:
                 frames.append(_Frame(callee, waiting, self._arguments(callee)))
                 continue
             frames.pop()
-            region = _region(frame.arguments, frame.operations)
+            region = region_of(frame.arguments, frame.operations)
             if not frames:
                 return region
             above, owner = frames[-1], frame.owner
@@ -425,78 +415,6 @@ def _callees(ins: Instruction) -> Mapping[str, Attribute]:
             return {"called_computations": ArrayAttr(tuple(names))}
         case _:
             return NO_ATTRIBUTES
-
-
-def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
-    """Return a copy of an operation with its regions.
-
-    `values` maps values from outside the operation to their replacements. It receives the copy's
-    values, by the original ones.
-    """
-    order = [operation]
-    blocks: dict[Block, Block] = {}
-    # `order` grows while it is iterated: it has every operation before those in its regions, so the
-    # reverse has every operation after them.
-    for each in order:
-        for k, value in enumerate(each.results):
-            values[value] = Value(value.type, None, k, value.name)
-        for block in each.blocks:
-            blocks[block] = _copy_without_ops(block, values)
-            order += block.operations
-    made: dict[Operation, Operation] = {}
-    for each in reversed(order):
-        for block in each.blocks:
-            inside = blocks[block].operations = tuple([made[o] for o in block.operations])
-            for inner in inside:
-                inner.parent = blocks[block]
-        made[each] = _copy(each, values, blocks)
-    return made[operation]
-
-
-def _copy_without_ops(block: Block, values: dict[Value, Value]) -> Block:
-    """Return a copy of a block with its arguments, but without operations.
-
-    `values` receives the copies of the arguments, by the original ones.
-    """
-    arguments = tuple([Value(a.type, None, a.index, a.name, a.location) for a in block.arguments])
-    values.update(zip(block.arguments, arguments, strict=True))
-    made = Block(arguments, (), block.label)
-    for argument in arguments:
-        argument.owner = made
-    return made
-
-
-def _copy(
-    operation: Operation, values: Mapping[Value, Value], blocks: Mapping[Block, Block]
-) -> Operation:
-    """Return a copy of an operation, without the operations in its regions.
-
-    Args:
-        operation: The operation.
-        values: The new value of each old one; other values stay.
-        blocks: The new block of each old one.
-    """
-    regions = [Region(tuple([blocks[block] for block in r.blocks])) for r in operation.regions]
-    kind = SourceModule if isinstance(operation, SourceModule) else Operation
-    made = kind(
-        operation.name,
-        tuple([values.get(value, value) for value in operation.operands]),
-        tuple([values[value] for value in operation.results]),
-        operation.properties,
-        operation.attributes,
-        tuple(regions),
-        tuple([blocks[block] for block in operation.successors]),
-        operation.successor_operands,
-        operation.location,
-        operation.source,
-        operation.start,
-        operation.end,
-    )
-    if isinstance(operation, SourceModule) and isinstance(made, SourceModule):
-        made.resources = operation.resources
-    for value in made.results:
-        value.owner = made
-    return made
 
 
 # --------------------------------------------------------------------------------------------------

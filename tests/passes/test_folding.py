@@ -8,7 +8,7 @@ from hloscope.mlir import print_mlir
 from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import find_pass
 from hloscope.passes.folding import FOLDS, SHAPE_FOLDS
-from hloscope.passes.reading import Limits
+from hloscope.passes.patterns import Limits, limited
 from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.passes.folded import applied, ops_after, text_after
 
@@ -61,14 +61,14 @@ KEPT = [
 
 @pytest.mark.parametrize(("text", "literal"), FOLDED, ids=range(len(FOLDED)))
 def test_constants_are_computed(text: str, literal: str) -> None:
-    after = text_after(SHAPE_FOLDS(), text)
+    after = text_after(limited(SHAPE_FOLDS, Limits()), text)
     assert after.count("stablehlo.") == 1
     assert literal in after
 
 
 @pytest.mark.parametrize("text", KEPT, ids=range(len(KEPT)))
 def test_what_has_no_one_value_stays(text: str) -> None:
-    _, run = applied(SHAPE_FOLDS(), text)
+    _, run = applied(limited(SHAPE_FOLDS, Limits()), text)
     assert not run.fired
 
 
@@ -98,15 +98,15 @@ def test_conversions_are_folded_where_the_number_exists(
         f"%a = stablehlo.constant dense<{value}> : tensor<{source}>;"
         f"%r = stablehlo.convert %a : (tensor<{source}>) -> tensor<{target}>"
     )
-    found = ops_after(SHAPE_FOLDS(), program(body, f"tensor<{target}>"))
+    found = ops_after(limited(SHAPE_FOLDS, Limits()), program(body, f"tensor<{target}>"))
     assert found == ["convert"] * stays
 
 
 def test_floats_may_be_left_alone() -> None:
     floats = binary("add", "1.0", "1.0", "tensor<f32>")
-    assert ops_after(SHAPE_FOLDS(optimize_float=False), floats) == ["add"]
+    assert ops_after(limited(SHAPE_FOLDS, Limits(optimize_float=False)), floats) == ["add"]
     integers = binary("add", "1", "1", "tensor<i32>")
-    assert ops_after(SHAPE_FOLDS(optimize_float=False), integers) == []
+    assert ops_after(limited(SHAPE_FOLDS, Limits(optimize_float=False)), integers) == []
 
 
 SPLATS = {"i32": "7", "f32": "1.5", "complex<f32>": "(1.0, -0.0)"}
@@ -133,8 +133,8 @@ def test_a_splat_that_moves_is_folded_by_its_element_type(
         body = f"%a = stablehlo.constant dense<{value}> : {source}; %r = stablehlo.{op} : {types}"
         text = program(body, target)
         for folds, elements in (
-            (FOLDS(), folded),
-            (FOLDS(optimize_float=False), {*folded} - {"f32"}),
+            (limited(FOLDS, Limits()), folded),
+            (limited(FOLDS, Limits(optimize_float=False)), {*folded} - {"f32"}),
         ):
             assert ops_after(folds, text) == ([] if element in elements else [name]), element
 
@@ -174,12 +174,13 @@ def test_elements_of_constants_are_rearranged() -> None:
         types = target if op.startswith("reverse") else f"({sources}) -> {target}"
         text = program(f"{' '.join(lines)} %r = stablehlo.{op} : {types}", target)
         name = op.partition(" ")[0]
-        after = text_after(FOLDS(), text)
+        after = text_after(limited(FOLDS, Limits()), text)
         assert (f"stablehlo.{name}" in after) == (not elements), (constants, op)
         assert f"dense<{elements}> : {target}" in after or not elements, (constants, op)
         # What computes elements is within the limit of elements, what copies bytes is not.
         is_limited = elements and name in ("reverse", "concatenate")
-        assert (name in ops_after(FOLDS(1), text)) == (not elements or bool(is_limited))
+        ops = ops_after(limited(FOLDS, Limits(1)), text)
+        assert (name in ops) == (not elements or bool(is_limited))
 
 
 def test_movements_of_what_is_no_constant_stay() -> None:
@@ -196,7 +197,7 @@ def test_movements_of_what_is_no_constant_stay() -> None:
           %r = stablehlo.{op} : {types}
           return %r : tensor<2xi32>
         }}"""
-        assert ops_after(FOLDS(), text) == [op.partition(" ")[0]]
+        assert ops_after(limited(FOLDS, Limits()), text) == [op.partition(" ")[0]]
 
 
 def test_different_complex_elements_are_only_reshaped() -> None:
@@ -211,7 +212,7 @@ def test_different_complex_elements_are_only_reshaped() -> None:
             f" : tensor<2x2xcomplex<f32>>;"
             f"%r = stablehlo.{op} : (tensor<2x2xcomplex<f32>>) -> {target}"
         )
-        assert ops_after(FOLDS(), program(body, target)) == name
+        assert ops_after(limited(FOLDS, Limits()), program(body, target)) == name
 
 
 def test_the_limit_is_on_elements_of_some_ops() -> None:
@@ -219,8 +220,8 @@ def test_the_limit_is_on_elements_of_some_ops() -> None:
         "%a = stablehlo.constant dense<[1, 2, 3]> : tensor<3xi32>;"
         "%r = stablehlo.convert %a : (tensor<3xi32>) -> tensor<3xi64>"
     )
-    assert ops_after(SHAPE_FOLDS(2), program(body, "tensor<3xi64>")) == ["convert"]
-    assert ops_after(SHAPE_FOLDS(3), program(body, "tensor<3xi64>")) == []
+    assert ops_after(limited(SHAPE_FOLDS, Limits(2)), program(body, "tensor<3xi64>")) == ["convert"]
+    assert ops_after(limited(SHAPE_FOLDS, Limits(3)), program(body, "tensor<3xi64>")) == []
 
 
 def test_work_ends_when_the_budget_is_spent() -> None:
@@ -231,7 +232,7 @@ def test_work_ends_when_the_budget_is_spent() -> None:
         "tensor<3xi32>",
     )
     limits = Limits(max_work=200)
-    left = ops_after(SHAPE_FOLDS.within(limits), text)
+    left = ops_after(limited(SHAPE_FOLDS, limits), text)
     assert 10 < len(left) < 20
     assert limits.left < 60
 
@@ -244,7 +245,7 @@ func.func @main() -> (tensor<i32>, tensor<i32>) {
   %c = stablehlo.add %a, %a : tensor<i32>
   return %b, %c : tensor<i32>, tensor<i32>
 }"""
-    assert text_after(SHAPE_FOLDS(), text).count("constant") == 1
+    assert text_after(limited(SHAPE_FOLDS, Limits()), text).count("constant") == 1
 
 
 @pytest.mark.parametrize("name", ["aggressive-folder", "target-independent-optimization"])

@@ -11,7 +11,6 @@ from hloscope.mlir import I64, DenseArrayAttr, Operation, print_mlir
 from hloscope.mlir.dialects import DIALECTS
 from hloscope.ops import Transpose
 from hloscope.passes import Option, Pass, PassError, Patterns, Rewriter, Run
-from hloscope.passes.framework import WorkList
 from hloscope.stablehlo import parse_stablehlo, run_inference_tests, to_graph
 from hloscope.stablehlo.vhlo import to_stablehlo, to_vhlo
 from hloscope.verifier import verify_mlir
@@ -121,34 +120,6 @@ def test_a_loop_of_patterns_ends_and_is_told() -> None:
 
     with pytest.raises(PassError, match="has no end"):
         Pass("forever", run_forever, "No end.").apply(tree_of(CHAIN))
-
-
-@settings(max_examples=100)
-@given(
-    st.lists(st.tuples(st.sampled_from(["push", "pop", "remove", "reverse"]), st.integers(0, 5)))
-)
-def test_a_work_list_is_a_stack_without_duplicates(steps: list[tuple[str, int]]) -> None:
-    ops = [Operation(f"test.op{k}") for k in range(6)]
-    work, model = WorkList(), list[Operation]()
-    for what, number in steps:
-        op = ops[number]
-        match what:
-            case "push":
-                work.push(op)
-                if op not in model:
-                    model.append(op)
-            case "pop":
-                assert work.pop() is (model.pop() if model else None)
-            case "remove":
-                work.remove(op)
-                if op in model:
-                    model.remove(op)
-            case _:
-                work.reverse()
-                model.reverse()
-    while model:
-        assert work.pop() is model.pop()
-    assert work.pop() is None
 
 
 def test_constants_stay_in_regions_that_see_nothing_from_outside() -> None:

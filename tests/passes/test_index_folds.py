@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 import hloscope
 from hloscope.cli.app import app
 from hloscope.mlir import DenseAttr, IntegerAttr, expanded
-from hloscope.stablehlo import parse_stablehlo, walk
+from hloscope.stablehlo import parse_stablehlo
 from tests.conftest import SHARED
 
 FOLDER = SHARED / "regressions/round3/dynamism"
@@ -152,7 +152,7 @@ def test_numbers_of_eight_bits_are_folded_as_machines_compute_them(
       %z = arith.{name} %x, %y : i8
       return %z : i8 }}"""
     tree = hloscope.opt(text, "canonicalize").module.tree  # type: ignore[attr-defined]
-    ops = {op.name: op for op in walk(tree)}
+    ops = {op.name: op for op in tree.walk()}
     overflows = y == -1 and x == -128 and name in ("divsi", "remsi", "floordivsi", "ceildivsi")
     if is_division and (y == 0 or overflows):
         assert f"arith.{name}" in ops
@@ -165,7 +165,7 @@ def test_numbers_of_eight_bits_are_folded_as_machines_compute_them(
 def test_elements_of_a_folded_array_are_those_side_by_side() -> None:
     text = HEAD + SIDE_BY_SIDE.format("%d1", "%d0") + TAIL
     tree = hloscope.opt(text, "stablehlo-refine-shapes").module.tree  # type: ignore[attr-defined]
-    (constant,) = [op for op in walk(tree) if op.name == "arith.constant"]
+    (constant,) = [op for op in tree.walk() if op.name == "arith.constant"]
     value = constant.get("value")
     assert isinstance(value, DenseAttr)
     assert tuple(expanded(value)) == (2, 3)

@@ -12,6 +12,7 @@ import pytest
 from hloscope.interpreter import evaluate
 from hloscope.ir import ELEMENT_TYPES, TensorType
 from hloscope.mlir import array_text, type_text
+from hloscope.passes.patterns import Limits, limited
 from hloscope.passes.simplifying_laws import CONDITIONS, ROWS, Law, Term, parse_term, patterns_of
 from hloscope.stablehlo import parse_stablehlo, to_graph
 from hloscope.verifier import verify_mlir
@@ -156,7 +157,7 @@ def test_a_law_fires_and_keeps_values(law: Law, full: bool) -> None:
     fired, loses = 0, False
     holds = [CONDITIONS[word] for word in law.when.split()]
     for element, instance in instances(law):
-        module, run = applied(patterns_of([law])(), instance.text)
+        module, run = applied(limited(patterns_of([law]), Limits()), instance.text)
         if not all(condition(type_of(instance.result)) for condition in holds):
             assert not run.fired, element
             continue
@@ -181,7 +182,7 @@ def test_a_side_condition_is_needed(law: Law) -> None:
         weaker = law._replace(when=" ".join(w for w in words if w != word))
         broken = False
         for _, instance in instances(law):
-            module, run = applied(patterns_of([weaker])(), instance.text)
+            module, run = applied(limited(patterns_of([weaker]), Limits()), instance.text)
             for _ in range(6):
                 values = instance.values()
                 (after,) = evaluate(to_graph(module), values)
@@ -204,7 +205,7 @@ func.func @main(%x: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
   %1 = stablehlo.add %c, %c : tensor<i32>
   return %0, %1 : tensor<i32>, tensor<i32>
 }"""
-    assert not applied(patterns_of(ROWS)(), text)[1].fired
+    assert not applied(limited(patterns_of(ROWS), Limits()), text)[1].fired
 
 
 def test_results_of_unknown_sizes_have_no_constant() -> None:
@@ -214,4 +215,4 @@ func.func @main(%x: tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) {
   %1 = stablehlo.xor %x, %x : tensor<?xi32>
   return %0, %1 : tensor<?xi32>, tensor<?xi32>
 }"""
-    assert not applied(patterns_of(ROWS)(), text)[1].fired
+    assert not applied(limited(patterns_of(ROWS), Limits()), text)[1].fired

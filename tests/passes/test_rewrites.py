@@ -13,7 +13,7 @@ from hloscope.errors import HloscopeError
 from hloscope.interpreter import evaluate
 from hloscope.ir import TensorType, TupleType
 from hloscope.passes.folding import FOLDS, PURE_LOOPS
-from hloscope.passes.reading import LimitedRewrites, Limits, Row
+from hloscope.passes.patterns import Limits, Pattern, limited
 from hloscope.passes.simplifying import SIMPLIFICATIONS
 from hloscope.passes.simplifying_laws import ROWS
 from hloscope.stablehlo import parse_stablehlo, to_graph
@@ -24,7 +24,7 @@ from tests.passes.rewrites import Case, cases
 FIRING = [case for case in cases() if case.fires]
 STAYING = [case for case in cases() if not case.fires]
 LAWS = {law.name for law in ROWS}
-REWRITES: dict[str, Row] = {
+REWRITES: dict[str, Pattern] = {
     row.name: row for row in (*PURE_LOOPS, *FOLDS, *SIMPLIFICATIONS) if row.name not in LAWS
 }
 BY_ROW = {
@@ -37,8 +37,7 @@ BY_ROW = {
 
 def patterns(name: str) -> Any:
     """The rewrite alone."""
-    row, limits = REWRITES[name], Limits(100)
-    return LimitedRewrites([row]).within(limits)
+    return limited([REWRITES[name]], Limits(100))
 
 
 def value(rng: np.random.Generator, type: Any, given: object = None) -> Any:

@@ -18,10 +18,10 @@ from hloscope.mlir.text.printer import print_mlir
 from hloscope.ops import OPS
 from hloscope.ops.control import Fusion, Parameter, Return
 from hloscope.ops.reduction import Sort
+from hloscope.stablehlo.cloning import clone
 from hloscope.stablehlo.graph import to_graph
-from hloscope.stablehlo.inferring import walk
 from hloscope.stablehlo.op_making import OpMaker, attributes_of, make_op, name_of
-from hloscope.stablehlo.tree import clone, to_mlir
+from hloscope.stablehlo.tree import to_mlir
 from tests.conftest import SHARED
 
 STABLEHLO = SHARED / "conformance" / "stablehlo"
@@ -114,7 +114,7 @@ def test_the_table_serves_both_ways(shared: Path) -> None:
     """The attributes made of an op make the same op again, for every op of the corpus."""
     seen: set[str] = set()
     for name, text in chunks():
-        for operation in walk(tree_of(text, name)):
+        for operation in tree_of(text, name).walk():
             if operation.name not in CLASSES:
                 continue
             op = make_op(operation)
@@ -218,8 +218,8 @@ def test_a_copy_is_apart() -> None:
     tree = tree_of(WHOLE)
     copy = clone(tree, {})
     assert print_mlir(copy, dialects=DIALECTS) == print_mlir(tree, dialects=DIALECTS)
-    old = {id(value) for operation in walk(tree) for value in operation.results}
-    new = {id(value) for operation in walk(copy) for value in operation.operands}
+    old = {id(value) for operation in tree.walk() for value in operation.results}
+    new = {id(value) for operation in copy.walk() for value in operation.operands}
     assert not old & new
 
 
@@ -242,7 +242,7 @@ def test_a_region_of_three_arguments_without_names_keeps_all_of_them() -> None:
         stablehlo.return %r : tensor<f32>
       }) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32> }""")
-    (mapped,) = [op for op in walk(tree) if op.name == "stablehlo.map"]
+    (mapped,) = [op for op in tree.walk() if op.name == "stablehlo.map"]
     for argument in mapped.regions[0].blocks[0].arguments:
         argument.name = ""
     (clamp,) = [ins for c in to_graph(tree) for ins in c if ins.op.name == "clamp"]

@@ -20,7 +20,6 @@ from hloscope.stablehlo.inferring import (
     has_inference_tests,
     inferred_types,
     run_inference_tests,
-    walk,
 )
 from tests.filecheck import check, from_records
 
@@ -153,9 +152,9 @@ def test_reified_sizes_of_a_dynamic_pad_are_those_of_the_result(type_: str, elem
 def test_what_does_not_follow_is_told_apart_from_what_is_wrong() -> None:
     tree = parse_mlir(PLAIN, dialects=DIALECTS)
     assert not has_inference_tests(tree)
-    found = {o.name: inferred_types(o) for o in walk(tree)}
+    found = {o.name: inferred_types(o) for o in tree.walk()}
     assert found["stablehlo.transpose"].types == (
-        next(o for o in walk(tree) if o.name == "stablehlo.transpose").result.type,
+        next(o for o in tree.walk() if o.name == "stablehlo.transpose").result.type,
     )
     assert found["stablehlo.reshape"][1:] == (None, None)
     error = found["stablehlo.slice"].error

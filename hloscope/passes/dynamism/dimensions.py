@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from hloscope.errors import HloscopeError, did_you_mean
 from hloscope.ir import ELEMENT_TYPES, ElementType, TensorType, Type
 from hloscope.mlir import ArrayAttr, DictAttr, IntegerAttr, Operation, StringAttr, Value
-from hloscope.passes.dynamism.values import integer, sized
+from hloscope.passes.conversion import shaped
+from hloscope.passes.dynamism.values import integer
 from hloscope.passes.framework import Option, Pass, Run
 from hloscope.support.lazy import pattern
 
@@ -63,7 +64,7 @@ def specification(tree: Operation) -> Specification:
         for number, argument in enumerate(arguments)
         if isinstance(argument.type, TensorType) and not argument.type.is_static
     }
-    names = [*dict.fromkeys(_names(functions))]
+    names = tuple(dict.fromkeys(name for f in functions for _, name in _constants(f)))
     # The assertions list dynamic arguments in order, without numbers: the ranks must match.
     written = next(_asserted_sizes(main), None)
     if written is not None and [*map(len, written)] == [*map(len, dynamic.values())]:
@@ -75,14 +76,7 @@ def specification(tree: Operation) -> Specification:
     for name, number, dimension in _measured_sizes(functions, arguments):
         if number in dynamic and dynamic[number][dimension] == "?":
             dynamic[number][dimension] = name
-    return Specification(tuple(names), {k: tuple(texts) for k, texts in dynamic.items()})
-
-
-def _names(functions: Sequence[Operation]) -> Iterator[str]:
-    """Yield the names of the dimension variables that the functions take as arguments."""
-    for function in functions:
-        for _, name in _constants(function):
-            yield name
+    return Specification(names, {k: tuple(texts) for k, texts in dynamic.items()})
 
 
 def _constants(function: Operation) -> Iterator[tuple[int, str]]:
@@ -302,7 +296,7 @@ def _sized_by(
         if size < 0:
             raise DimensionError(f"size {dimension} of argument {number}, `{text}`, is {size}")
         found.append(size)
-    return sized(element, found)
+    return shaped(element, *found)
 
 
 def _variables_in(text: str) -> list[str]:

@@ -18,24 +18,23 @@ from hloscope.mlir import (
     string_of,
 )
 from hloscope.mlir.dialects import CLASSES, DEFINITIONS, DIALECTS
+from hloscope.passes.conversion import shaped
 from hloscope.passes.dynamism.dimensions import DimensionError, arguments_of, entry_of, is_assertion
 from hloscope.passes.dynamism.refining import WRAPPER, split_types
+from hloscope.passes.dynamism.shapes import SIZE_OPERANDS, STATIC
 from hloscope.passes.dynamism.values import (
     SHAPE_OPERANDS,
     flattened,
-    ints,
     is_integers,
     literal_of,
     number_literal,
     shape_operands,
-    sized,
     unready_readers,
 )
-from hloscope.passes.folding import known_integers
+from hloscope.passes.folding import signed_integers
 from hloscope.passes.framework import Run
 from hloscope.passes.pipeline import Step, parse_pipeline, step_of
 from hloscope.passes.rewriting import Rewriter
-from hloscope.stablehlo import walk
 
 # --------------------------------------------------------------------------------------------------
 # Explanations of unknown sizes: the path from a value back to the cause.
@@ -104,7 +103,7 @@ def is_dynamic(type: Type) -> bool:
 
 def dynamic_values(tree: Operation) -> Iterator[Value]:
     """Yield the values whose type has an unknown size or rank, in program order."""
-    for op in walk(tree):
+    for op in tree.walk():
         if op.name.endswith(".func"):
             for region in op.regions:
                 for block in region.blocks[:1]:
@@ -138,12 +137,17 @@ class _Step(NamedTuple):
     origin: Origin | None = None
 
 
+def _end(kind: str, remedy: str) -> _Step:
+    """Return the step of a value that is the cause itself; the arguments are those of `Origin`."""
+    return _Step("", None, Origin(kind, remedy))
+
+
 class _Explainer:
     def __init__(self, tree: Operation) -> None:
         self.tree: Final = tree
         self.functions: Final[dict[str, Operation]] = {}
         self.calls: Final[dict[str, Operation]] = {}
-        for op in walk(tree):
+        for op in tree.walk():
             name = op.get("sym_name")
             if op.name == "func.func" and isinstance(name, StringAttr):
                 self.functions.setdefault(name.text, op)
@@ -152,7 +156,7 @@ class _Explainer:
                 self.calls.setdefault(callee.root, op)
         self._steps: Final[dict[Value, _Step]] = {}
         self._readers: Final[dict[Value, list[Operation]]] = {}
-        for op in walk(tree):
+        for op in tree.walk():
             for value in op.operands:
                 self._readers.setdefault(value, []).append(op)
 
@@ -182,7 +186,7 @@ class _Explainer:
         if isinstance(owner, Block):
             return self._of_argument(value, owner)
         if owner is None:
-            return _Step("", None, Origin("declared", ""))
+            return _end("declared", "")
         special = _SPECIAL.get(owner.name)
         if special is not None:
             found = special(self, owner, value)
@@ -192,10 +196,9 @@ class _Explainer:
 
     def _of_argument(self, value: Value, block: Block) -> _Step:
         """Return the step from an argument of the block `block`."""
-        region = block.parent
-        owner = region.parent if region is not None else None
+        owner = block.parent_op
         if owner is None:
-            return _Step("", None, Origin("declared", ""))
+            return _end("declared", "")
         if owner.name == "func.func":
             return self._of_parameter(value, owner)
         if owner.name == "stablehlo.while" and value.index < len(owner.operands):
@@ -203,7 +206,7 @@ class _Explainer:
         dynamic = [v for v in owner.operands if is_dynamic(v.type)]
         if dynamic:
             return _Step("argument of a region of the op that reads", dynamic[0])
-        return _Step("", None, Origin("declared", _DECLARED.format(owner.name)))
+        return _end("declared", _DECLARED.format(owner.name))
 
     def _of_parameter(self, value: Value, function: Operation) -> _Step:
         """Return the step from a function's argument to the operand of its call, or the cause."""
@@ -218,7 +221,7 @@ class _Explainer:
         remedy = f"give argument {value.index} of @{text} a type with known sizes"
         if not isinstance(value.type, UnrankedTensorType) and not is_dynamic(value.type):
             remedy = f"the size is an element of argument {value.index} of @{text}: give its value"
-        return _Step("", None, Origin("argument", remedy))
+        return _end("argument", remedy)
 
     def _fixed_by_reader(self, value: Value) -> _Step | None:
         """Return the end of the path, if a user of a static value needs its old dynamic type.
@@ -236,7 +239,7 @@ class _Explainer:
         return None
 
     def _reader_step(self, reader: Operation) -> _Step:
-        return _Step("", None, Origin("reader", _OF_READERS.format(reader.name)))
+        return _end("reader", _OF_READERS.format(reader.name))
 
     def _of_op(self, op: Operation, value: Value) -> _Step:
         """Return the step from a result of `op` to the first operand with dynamic sizes.
@@ -252,7 +255,7 @@ class _Explainer:
             if readers and op.name.startswith(("stablehlo.", "chlo.")):
                 return self._reader_step(readers[0])
             kind = "declared" if op.name in CLASSES or op.name in DEFINITIONS else "unknown"
-            return _Step("", None, Origin(kind, _DECLARED.format(op.name)))
+            return _end(kind, _DECLARED.format(op.name))
         return self._of_number(op)
 
     def _of_number(self, op: Operation) -> _Step:
@@ -260,12 +263,12 @@ class _Explainer:
 
         That is the first such operand. The path ends if the integer depends on tensor elements.
         """
-        unknown = [v for v in op.operands if literal_of(v) is None and known_integers(v) is None]
+        unknown = [v for v in op.operands if literal_of(v) is None and signed_integers(v) is None]
         for operand in unknown:
             if isinstance(operand.type, TensorType) and operand.type.element.kind == "float":
-                return _Step("", None, Origin("data", _OF_DATA))
+                return _end("data", _OF_DATA)
         if len(unknown) == 0 or op.name in _SUMMARIES:
-            return _Step("", None, Origin("data", _OF_DATA))
+            return _end("data", _OF_DATA)
         return _Step("computed from", unknown[0])
 
     # --------------------------------------------------------------------------- ops of their own
@@ -275,13 +278,13 @@ class _Explainer:
         callee = op.get("callee")
         function = self.functions.get(callee.root) if isinstance(callee, SymbolAttr) else None
         if function is None or not function.regions or not function.regions[0].blocks:
-            return _Step("", None, Origin("call", "define the function, with types of known sizes"))
+            return _end("call", "define the function, with types of known sizes")
         last = function.regions[0].blocks[-1].operations[-1]
         if value.index < len(last.operands):
             returned = last.operands[value.index]
             if is_dynamic(returned.type) or not is_dynamic(value.type):
                 return _Step("returned by a call", returned)
-        return _Step("", None, Origin("call", "refine shapes: what it calls returns known sizes"))
+        return _end("call", "refine shapes: what it calls returns known sizes")
 
     def _of_branches(self, op: Operation, value: Value) -> _Step | None:
         """Return the step from a result of an `if` or `case` to a value that a branch returns.
@@ -306,13 +309,13 @@ class _Explainer:
         if op.get(SHAPE_OPERANDS) is not None:
             operands = shape_operands(op, Run(_empty_rewriter(), {}))
             held = operands[value.index : value.index + 1] if operands else []
-            if held and ints(held[0]) is None:
+            if held and signed_integers(held[0]) is None:
                 return _Step("sizes held by", held[0])
         if is_wrapper(op):
             return _Step("argument read with its old type", op.operands[0])
         name = string_of(op.get("call_target_name"))
         remedy = f"name the operands with the result sizes of @{name} in `{SHAPE_OPERANDS}`"
-        return _Step("", None, Origin("custom_call", remedy))
+        return _end("custom_call", remedy)
 
     def _of_size(self, op: Operation, value: Value) -> _Step | None:
         return _Step("a size of", op.operands[0])
@@ -328,7 +331,7 @@ class _Explainer:
         `None` if all are constant.
         """
         for operand in op.operands[_FIRST_SHAPE[op.name] :]:
-            if ints(operand) is None:
+            if signed_integers(operand) is None:
                 return _Step("sizes held by", operand)
         return None
 
@@ -343,16 +346,7 @@ def _empty_rewriter() -> Rewriter:
     return Rewriter(Operation("builtin.module"))
 
 
-_FIRST_SHAPE: Final = {
-    "stablehlo.dynamic_broadcast_in_dim": 1,
-    "stablehlo.dynamic_conv": 2,
-    "stablehlo.dynamic_gather": 2,
-    "stablehlo.dynamic_iota": 0,
-    "stablehlo.dynamic_pad": 2,
-    "stablehlo.dynamic_reshape": 1,
-    "stablehlo.real_dynamic_slice": 1,
-    "stablehlo.rng": 2,
-}
+_FIRST_SHAPE: Final = {**SIZE_OPERANDS, **{name: op.first for name, op in STATIC.items()}}
 """Index of the first operand with sizes, or with amounts that determine sizes, by op name."""
 _SUMMARIES: Final = frozenset(
     f"stablehlo.{name}" for name in ("reduce", "gather", "scatter", "sort", "dot_general", "infeed")
@@ -456,7 +450,7 @@ def _type(each: Any, declared: Type) -> Type:
     element = getattr(declared, "element", None)
     if element is None:
         return declared
-    return sized(element, tuple([int(size) for size in shape]))
+    return shaped(element, *map(int, shape))
 
 
 def _with_values(tree: Operation, values: dict[int, int]) -> Operation:
@@ -528,7 +522,7 @@ def refining_steps(
         steps += parse_pipeline(_BEFORE)
     steps += parse_pipeline("stablehlo-ext-refine-shapes,stablehlo-ext-canonicalize-dynamism")
     # Assertions come last: their operands are constants only after canonicalization.
-    if assertions is not None and any(is_assertion(op) for op in walk(tree)):
+    if assertions is not None and any(is_assertion(op) for op in tree.walk()):
         on = str(assertions).lower()
         steps.append(step_of("stablehlo-check-shape-assertions", f"enable-shape-assertions={on}"))
     return steps

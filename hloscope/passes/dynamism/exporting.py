@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from hloscope.errors import HloscopeError
@@ -11,7 +11,6 @@ from hloscope.mlir import (
     I64,
     ArrayAttr,
     Attribute,
-    Block,
     BoolAttr,
     DictAttr,
     IntegerAttr,
@@ -22,6 +21,7 @@ from hloscope.mlir import (
     UnitAttr,
     Value,
 )
+from hloscope.passes.conversion import i64_tensor
 from hloscope.passes.dynamism.dimensions import is_assertion
 from hloscope.passes.dynamism.refining import UNKNOWN_SIZE, WRAPPER, refine
 from hloscope.passes.dynamism.shapes import canonicalize
@@ -29,17 +29,16 @@ from hloscope.passes.dynamism.values import (
     READY_MARK,
     Sizes,
     flattened,
-    i64_array,
-    i64_tensor,
     integer,
-    ints,
     refine_results,
     refine_shapes,
 )
-from hloscope.passes.folding import fold_integers
+from hloscope.passes.folding import fold_integers, signed_integers
 from hloscope.passes.framework import Pass, Run
-from hloscope.passes.rewriting import Patterns, Rewriter
-from hloscope.stablehlo import clone, made
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.reading import symbols_of
+from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import clone, i64_array, made, region_of
 
 # --------------------------------------------------------------------------------------------------
 # Passes that XLA runs on a program that `jax.export` wrote with symbolic sizes.
@@ -115,11 +114,7 @@ def recompose(run: Run) -> None:
             if found is None:
                 continue
             name, given = found
-            types = [value.type for value in op.results]
-            new = run.rewriter.create(
-                name, op.operands, dict(given.entries), types=types, before=op
-            )
-            run.rewriter.replace(op, new.results)
+            run.rewriter.replace_by(op, name, op.operands, dict(given.entries))
             run.fired["recompose"] += 1
 
 
@@ -253,7 +248,7 @@ def unwrap(rewriter: Rewriter, op: Operation) -> bool:
     """
     if op.get("call_target_name") != StringAttr(WRAPPER.encode()) or len(op.operands) != 2:
         return False
-    if UNKNOWN_SIZE not in (ints(op.operands[1]) or ()) or len(op.results) != 1:
+    if UNKNOWN_SIZE not in (signed_integers(op.operands[1]) or ()) or len(op.results) != 1:
         return False
     operand, result = op.operands[0], op.results[0]
     refine_results(rewriter, op, [operand.type])
@@ -311,7 +306,7 @@ def _windows(op: Operation) -> _Windows | None:
     if not count or len(op.operands) != 2 * count + 5:
         return None
     values, numbers = op.operands[: 2 * count], op.operands[2 * count :]
-    found = [ints(value) for value in numbers]
+    found = [signed_integers(value) for value in numbers]
     rank = getattr(values[0].type, "rank", -1)
     vectors, padding = [v for v in found[:4] if v is not None], found[4]
     if len(vectors) < 4 or padding is None or len(padding) != 2 * rank:
@@ -346,29 +341,14 @@ def _sizes(value: Value) -> Sizes:
 def static_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a dynamic `reduce_window` call by `reduce_window`; the called body is its region."""
     found = _windows(op)
-    function = None if found is None else _function(rewriter, _callee(op))
-    if found is None or function is None:
+    function = symbols_of(rewriter.module).get(_callee(op))
+    if found is None or function is None or function.name != "func.func":
         return False
     body = _region_of(function)
     if body is None or len(body.block.arguments) != len(found.operands):
         return False
-    new = rewriter.create(
-        "stablehlo.reduce_window",
-        found.operands,
-        found.properties,
-        regions=(body,),
-        types=[value.type for value in op.results],
-        before=op,
-    )
-    rewriter.replace(op, new.results)
-    return True
-
-
-def _function(rewriter: Rewriter, name: str) -> Operation | None:
-    for op in rewriter.module.inside:
-        if op.name == "func.func" and op.get("sym_name") == StringAttr(name.encode()):
-            return op
-    return None
+    name = "stablehlo.reduce_window"
+    return rewriter.replace_by(op, name, found.operands, found.properties, regions=(body,))
 
 
 def _region_of(function: Operation) -> Region | None:
@@ -379,10 +359,7 @@ def _region_of(function: Operation) -> Region | None:
     *inside, last = region.block.operations
     end = Operation("stablehlo.return", last.operands, location=last.location)
     end.source, end.start, end.end = last.source, last.start, last.end
-    block = Block(region.block.arguments, (*inside, end))
-    for argument in block.arguments:
-        argument.owner = block
-    return Region((block,))
+    return region_of(region.block.arguments, (*inside, end))
 
 
 # ---------------------------------------------------------------------------------- random, top_k
@@ -393,7 +370,7 @@ def _random_sizes(op: Operation) -> Dims | None:
         return None
     if len(op.operands) != 2 or len(op.results) != 2 or op.get("rng_algorithm") is None:
         return None
-    return ints(op.operands[1])
+    return signed_integers(op.operands[1])
 
 
 @REFINE.on(_CALL)
@@ -415,7 +392,7 @@ def static_random(rewriter: Rewriter, op: Operation) -> bool:
     if algorithm is None or _random_sizes(op) is None:
         return False
     given = {"rng_algorithm": algorithm}
-    return _replace_by(rewriter, op, "stablehlo.rng_bit_generator", op.operands[:1], given)
+    return rewriter.replace_by(op, "stablehlo.rng_bit_generator", op.operands[:1], given)
 
 
 def _top_k(op: Operation) -> int | None:
@@ -441,7 +418,7 @@ def static_top_k(rewriter: Rewriter, op: Operation) -> bool:
     sizes = _sizes(op.operands[0]) if k is not None else ()
     if k is None or not sizes or (sizes[-1] is not None and k > sizes[-1]) or k < 0:
         return False
-    return _replace_by(rewriter, op, "chlo.top_k", op.operands[:1], {"k": IntegerAttr(k, I64)})
+    return rewriter.replace_by(op, "chlo.top_k", op.operands[:1], {"k": IntegerAttr(k, I64)})
 
 
 @CANONICALIZE.on(_CALL)
@@ -468,30 +445,4 @@ def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
     # Dictionary attributes are sorted by name, so that equal ones print and compare equal.
     attributes = {**op.attributes, "mhlo.backend_config": DictAttr(tuple(sorted(entries.items())))}
     properties = {**op.properties, "call_target_name": StringAttr(b"ApproxTopK")}
-    new = rewriter.create(
-        op.name,
-        op.operands[:-1],
-        properties,
-        attributes=attributes,
-        types=[value.type for value in op.results],
-        before=op,
-    )
-    rewriter.replace(op, new.results)
-    return True
-
-
-def _replace_by(
-    rewriter: Rewriter,
-    op: Operation,
-    name: str,
-    operands: Sequence[Value],
-    properties: Mapping[str, Attribute],
-) -> bool:
-    """Replace an op by a new op `name` with the same result types; return true.
-
-    `properties` are its inherent attributes.
-    """
-    types = [value.type for value in op.results]
-    new = rewriter.create(name, operands, properties, types=types, before=op)
-    rewriter.replace(op, new.results)
-    return True
+    return rewriter.replace_by(op, op.name, op.operands[:-1], properties, attributes=attributes)

@@ -22,13 +22,13 @@ from hloscope.mlir import (
     type_text,
 )
 from hloscope.mlir.dialects import DEFINITIONS, DIALECTS
+from hloscope.passes.conversion import i64_tensor
 from hloscope.passes.dynamism.shapes import INFERRED, SHAPES, refine_inferred
 from hloscope.passes.dynamism.values import (
     S64,
     SHAPE_OPERANDS,
     body_of,
     has_one_block,
-    i64_tensor,
     integer,
     is_integers,
     literal_of,
@@ -43,9 +43,10 @@ from hloscope.passes.dynamism.values import (
 )
 from hloscope.passes.folding import INDEX_FOLDS, SHAPE_FOLDS
 from hloscope.passes.framework import GreedyDriver, Option, Pass, PostponedError, Run
+from hloscope.passes.patterns import Chooser, Limits, Pattern, limited
 from hloscope.passes.pipeline import cut
 from hloscope.passes.regions import is_effect_free, is_terminator
-from hloscope.passes.rewriting import Chooser, Pattern, Rewriter
+from hloscope.passes.rewriting import Rewriter
 from hloscope.support.walks import reached
 
 # --------------------------------------------------------------------------------------------------
@@ -91,7 +92,7 @@ class Refinement:
                 Pattern("refine_custom_call", ("stablehlo.custom_call",), self._custom_call),
                 Pattern("refine_call", ("func.call",), self._call),
                 *INDEX_FOLDS,
-                *SHAPE_FOLDS(None, optimize_float=False),
+                *limited(SHAPE_FOLDS, Limits(optimize_float=False)),
                 Pattern("refine_inferred", INFERRED, self._infer, benefit=0),
             ]
         )
@@ -134,9 +135,7 @@ class Refinement:
         types = (*key.token_types, *key.types)
         if not refine_arguments(run, function, types, fails=fails):
             return False
-        driver = GreedyDriver(
-            run.rewriter, function, self._chooser, top_down=True, max_iterations=ITERATIONS
-        )
+        driver = GreedyDriver(run.rewriter, function, self._chooser, max_iterations=ITERATIONS)
         self._stack.append(_Frame(function, driver))
         self._waiting.add(function)
         return True
@@ -298,9 +297,7 @@ def remove_arguments(
     Their types and attributes are removed, too. `body` is the function's entry block.
     """
     kept = [k for k in range(len(body.arguments)) if k not in which]
-    body.arguments = tuple([body.arguments[k] for k in kept])
-    for k, argument in enumerate(body.arguments):
-        argument.index = k
+    rewriter.keep_arguments(body, [body.arguments[k] for k in kept])
     inputs = signature_of(function).inputs
     set_signature(rewriter, function, inputs=[inputs[k] for k in kept if k < len(inputs)])
     _drop_attributes(rewriter, function, which)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from hloscope.errors import HloscopeError
 from hloscope.ir import Dims, TensorType, Type
@@ -19,13 +19,10 @@ from hloscope.mlir import (
     Value,
 )
 from hloscope.mlir.dialects import DEFINITIONS
+from hloscope.passes.conversion import CAST, SLICE_BOUNDS, InsertionPoint, i64_tensor
 from hloscope.passes.dynamism.values import (
-    CAST,
     SHAPE_OPERANDS,
     Sizes,
-    i64_array,
-    i64_tensor,
-    ints,
     most_specific,
     refine_results,
     refine_shapes,
@@ -34,11 +31,12 @@ from hloscope.passes.dynamism.values import (
     shape_operands,
     shapes_of,
 )
-from hloscope.passes.folding import INDEX_FOLDS
+from hloscope.passes.folding import INDEX_FOLDS, signed_integers
 from hloscope.passes.framework import Pass, Run
-from hloscope.passes.reading import mesh_named, rows_of
-from hloscope.passes.rewriting import Chooser, Pattern, Patterns, Rewriter
-from hloscope.stablehlo import AttributeGroups, inferred_types, made
+from hloscope.passes.patterns import Chooser, Pattern, Patterns
+from hloscope.passes.reading import defining_op, mesh_named, rows_of
+from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import AttributeGroups, i64_array, inferred_types, made
 
 # --------------------------------------------------------------------------------------------------
 # Patterns that refine the sizes of an op's results from the types and values of its operands.
@@ -167,7 +165,7 @@ def refine_by_inference(rewriter: Rewriter, op: Operation) -> bool:
 @SHAPES.on("stablehlo.dynamic_conv", "stablehlo.dynamic_pad")
 def refine_by_static_form(rewriter: Rewriter, op: Operation) -> bool:
     """Refine a dynamic op's result to that of its static form, if all its sizes are constants."""
-    form = STATIC[op.name](op)
+    form = form_of(op)
     return form is not None and refine_by_form(rewriter, op, form)
 
 
@@ -191,7 +189,7 @@ def _refine_like(rewriter: Rewriter, op: Operation, types: Sequence[Type]) -> bo
 @SHAPES.on("stablehlo.real_dynamic_slice")
 def refine_real_dynamic_slice(rewriter: Rewriter, op: Operation) -> bool:
     """Refine `real_dynamic_slice` if its bounds, or limits minus starts, are constants."""
-    form = STATIC[op.name](op)
+    form = form_of(op)
     if form is not None:
         return refine_by_form(rewriter, op, form)
     sizes = slice_sizes(op)
@@ -200,7 +198,7 @@ def refine_real_dynamic_slice(rewriter: Rewriter, op: Operation) -> bool:
 
 # -------------------------------------------------------------------------- sizes as an operand
 
-_SIZES: Final = {
+SIZE_OPERANDS: Final = {
     "stablehlo.dynamic_broadcast_in_dim": 1,
     "stablehlo.dynamic_iota": 0,
     "stablehlo.dynamic_reshape": 1,
@@ -209,11 +207,11 @@ _SIZES: Final = {
 """Index of the operand whose elements are the sizes of the result, by op name."""
 
 
-@SHAPES.on(*_SIZES)
+@SHAPES.on(*SIZE_OPERANDS)
 def refine_by_operand(rewriter: Rewriter, op: Operation) -> bool:
     """Refine the result to the sizes in its shape operand, if that is a constant."""
-    number = _SIZES[op.name]
-    sizes = ints(op.operands[number]) if number < len(op.operands) else None
+    number = SIZE_OPERANDS[op.name]
+    sizes = signed_integers(op.operands[number]) if number < len(op.operands) else None
     return sizes is not None and refine_shapes(rewriter, op, [sizes])
 
 
@@ -238,8 +236,7 @@ def update_region(rewriter: Rewriter, op: Operation) -> bool:
     `op` is the `return` of a branch; that is so if it returns more specific types. Return whether
     it is so.
     """
-    region = op.parent.parent if op.parent is not None else None
-    parent = region.parent if region is not None else None
+    parent = op.parent_op
     if parent is None or parent.name not in ("stablehlo.if", "stablehlo.case"):
         return False
     for value, result in zip(op.operands, parent.results, strict=False):
@@ -262,8 +259,7 @@ def update_function_type(rewriter: Rewriter, op: Operation) -> bool:
         if isinstance(cast := value.owner, Operation)
         and (source := _more_specific(cast)) is not None
     }
-    region = op.parent.parent if op.parent is not None else None
-    function = region.parent if region is not None else None
+    function = op.parent_op
     if not casts or function is None or function.name != "func.func":
         return False
     for cast, source in casts.items():
@@ -325,79 +321,68 @@ class Form(NamedTuple):
     properties: Mapping[str, Attribute]
 
 
-Static: TypeAlias = "Callable[[Operation], Form | None]"
+class _StaticOp(NamedTuple):
+    """The static op for a dynamic one.
+
+    Attributes:
+        name: Name of the static op.
+        first: Index of the first operand with amounts, such as sizes; all others follow.
+        attributes: Names of the attributes of the static op that have the amounts.
+    """
+
+    name: str
+    first: int
+    attributes: tuple[str, ...]
 
 
-def conv(op: Operation) -> Form | None:
-    """Return the static form of `dynamic_conv`; `None` unless the padding is constant."""
-    lhs, rhs, padding = op.operands
-    amounts = ints(padding)
-    if amounts is None or len(amounts) % 2:
+PADDING: Final = ("edge_padding_low", "edge_padding_high", "interior_padding")
+
+STATIC: Final[dict[str, _StaticOp]] = {
+    "stablehlo.dynamic_conv": _StaticOp("stablehlo.convolution", 2, ("padding",)),
+    "stablehlo.dynamic_gather": _StaticOp("stablehlo.gather", 2, ("slice_sizes",)),
+    "stablehlo.dynamic_pad": _StaticOp("stablehlo.pad", 2, PADDING),
+    "stablehlo.real_dynamic_slice": _StaticOp("stablehlo.slice", 1, SLICE_BOUNDS),
+}
+"""The static op of each dynamic op whose last operands are amounts, by op name."""
+
+
+def form_of(op: Operation, read: Callable[[Value], Dims | None] = signed_integers) -> Form | None:
+    """Return the static form of an op in `STATIC`; `None` unless all its amounts are constant.
+
+    `read` returns the integers of a constant, and `None` for other values.
+    """
+    target = STATIC[op.name]
+    operands, given = op.operands[: target.first], op.operands[target.first :]
+    amounts = [numbers for value in given if (numbers := read(value)) is not None]
+    if len(amounts) != len(target.attributes) or len(given) != len(amounts):
         return None
-    given = i64_tensor(amounts, (len(amounts) // 2, 2))
-    return Form("stablehlo.convolution", (lhs, rhs), {**op.properties, "padding": given})
+    attributes: dict[str, Attribute] = dict(op.properties)
+    for name, numbers in zip(target.attributes, amounts, strict=True):
+        attributes[name] = i64_array(numbers)
+    if "padding" in target.attributes:
+        (numbers,) = amounts
+        if len(numbers) % 2:
+            return None
+        attributes["padding"] = i64_tensor(numbers, (len(numbers) // 2, 2))
+    return Form(target.name, operands, attributes)
 
 
-def gather(op: Operation) -> Form | None:
-    """Return the static form of `dynamic_gather`; `None` unless the slice sizes are constant."""
-    operand, indices, sizes = op.operands
-    found = ints(sizes)
-    if found is None:
-        return None
-    properties = {**op.properties, "slice_sizes": i64_array(found)}
-    return Form("stablehlo.gather", (operand, indices), properties)
-
-
-_EDGES: Final = ("edge_padding_low", "edge_padding_high", "interior_padding")
-
-
-def pad(op: Operation) -> Form | None:
-    """Return the static form of `dynamic_pad`; `None` unless all amounts are constant."""
-    amounts = [ints(value) for value in op.operands[2:]]
-    found = {name: i64_array(n) for name, n in zip(_EDGES, amounts, strict=True) if n is not None}
-    if len(found) < len(_EDGES):
-        return None
-    return Form("stablehlo.pad", op.operands[:2], found)
-
-
-def slice_of(op: Operation) -> Form | None:
-    """Return the static form of `real_dynamic_slice`; `None` unless its bounds are constant."""
-    numbers = [ints(value) for value in op.operands[1:]]
-    names = ("start_indices", "limit_indices", "strides")
-    found = {name: i64_array(n) for name, n in zip(names, numbers, strict=True) if n is not None}
-    if len(found) < len(names):
-        return None
-    return Form("stablehlo.slice", op.operands[:1], found)
-
-
-def slice_sizes(op: Operation) -> Dims | None:
+def slice_sizes(
+    op: Operation, read: Callable[[Value], Dims | None] = signed_integers
+) -> Dims | None:
     """Return the slice sizes of `real_dynamic_slice` with strides 1 and limits `start + constant`.
 
-    `None` for any other slice.
+    `None` for any other slice. `read` returns the integers of a constant.
     """
     _, start, limit, strides = op.operands
-    steps = ints(strides)
+    steps = read(strides)
     if steps is None or any(step != 1 for step in steps):
         return None
-    adding = limit.owner
-    if not isinstance(adding, Operation) or adding.name != "stablehlo.add":
+    adding = defining_op(limit, "stablehlo.add")
+    if adding is None or start not in adding.operands or len(adding.operands) != 2:
         return None
     first, second = adding.operands
-    if first is start:
-        return ints(second)
-    return ints(first) if second is start else None
-
-
-STATIC: Final[dict[str, Static]] = {
-    "stablehlo.dynamic_conv": conv,
-    "stablehlo.dynamic_gather": gather,
-    "stablehlo.dynamic_pad": pad,
-    "stablehlo.real_dynamic_slice": slice_of,
-}
-"""Function that returns the static form of a dynamic op, by op name.
-
-Its result is `None` if amounts are not constant.
-"""
+    return read(second if first is start else first)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -434,16 +419,9 @@ def custom_call(run: Run) -> Callable[[Rewriter, Operation], bool]:
         layouts = properties.get("operand_layouts")
         if isinstance(layouts, ArrayAttr) and len(layouts.elements) == len(op.operands):
             properties["operand_layouts"] = ArrayAttr(tuple([layouts.elements[k] for k in kept]))
-        new = rewriter.create(
-            op.name,
-            [op.operands[k] for k in kept],
-            properties,
-            attributes={k: v for k, v in op.attributes.items() if k != SHAPE_OPERANDS},
-            types=[value.type for value in op.results],
-            before=op,
-        )
-        rewriter.replace(op, new.results)
-        return True
+        attributes = {k: v for k, v in op.attributes.items() if k != SHAPE_OPERANDS}
+        operands = [op.operands[k] for k in kept]
+        return rewriter.replace_by(op, op.name, operands, properties, attributes=attributes)
 
     return drop_shape_operands
 
@@ -452,27 +430,31 @@ def custom_call(run: Run) -> Callable[[Rewriter, Operation], bool]:
 def broadcast(rewriter: Rewriter, op: Operation) -> bool:
     """Replace `dynamic_broadcast_in_dim` by `broadcast_in_dim` if operand and result are static."""
     operand, shape = op.operands
-    if not _is_static(operand.type) or not _is_static(op.result.type) or ints(shape) is None:
+    if (
+        not _is_static(operand.type)
+        or not _is_static(op.result.type)
+        or signed_integers(shape) is None
+    ):
         return False
     dims = op.get("broadcast_dimensions")
     given = {} if dims is None else {"broadcast_dimensions": dims}
-    return _replace_by(rewriter, op, "stablehlo.broadcast_in_dim", (operand,), given)
+    return rewriter.replace_by(op, "stablehlo.broadcast_in_dim", (operand,), given)
 
 
 @PATTERNS.on("stablehlo.dynamic_iota")
 def iota(rewriter: Rewriter, op: Operation) -> bool:
     """Replace `dynamic_iota` by `iota` if the result is static."""
-    if not _is_static(op.result.type) or ints(op.operands[0]) is None:
+    if not _is_static(op.result.type) or signed_integers(op.operands[0]) is None:
         return False
-    return _replace_by(rewriter, op, "stablehlo.iota", (), op.properties)
+    return rewriter.replace_by(op, "stablehlo.iota", (), op.properties)
 
 
 @PATTERNS.on("stablehlo.dynamic_reshape")
 def reshape(rewriter: Rewriter, op: Operation) -> bool:
     """Replace `dynamic_reshape` by `reshape` if the result is static."""
-    if not _is_static(op.result.type) or ints(op.operands[1]) is None:
+    if not _is_static(op.result.type) or signed_integers(op.operands[1]) is None:
         return False
-    return _replace_by(rewriter, op, "stablehlo.reshape", op.operands[:1], {})
+    return rewriter.replace_by(op, "stablehlo.reshape", op.operands[:1])
 
 
 @PATTERNS.on("stablehlo.real_dynamic_slice")
@@ -482,53 +464,22 @@ def slice_side_by_side(rewriter: Rewriter, op: Operation) -> bool:
     if sizes is None:
         return False
     operand, starts = op.operands[:2]
-    scalars = []
+    at, scalars = InsertionPoint(rewriter, op), []
     for d in range(len(sizes)):
-        bounds = {"start_indices": [d], "limit_indices": [d + 1], "strides": [1]}
-        attributes = {name: i64_array(numbers) for name, numbers in bounds.items()}
-        one = rewriter.create("stablehlo.slice", (starts,), attributes, before=op).result
-        assert isinstance(one.type, TensorType)
-        scalar = TensorType(one.type.element, ())
-        scalars.append(
-            rewriter.create("stablehlo.reshape", (one,), types=(scalar,), before=op).result
-        )
+        scalars.append(at.reshape(at.slice(starts, [d], [d + 1])))
     given = {"slice_sizes": i64_array(sizes)}
     target = "stablehlo.dynamic_slice"
-    return _replace_by(rewriter, op, target, (operand, *scalars), given, keeps=True)
+    return rewriter.replace_by(op, target, (operand, *scalars), given, attributes=op.attributes)
 
 
 @PATTERNS.on(*STATIC)
 def static_form(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a dynamic op by its static form if its amounts, such as padding, are constants."""
-    form = STATIC[op.name](op)
+    form = form_of(op)
     if form is None:
         return False
-    return _replace_by(rewriter, op, *form, keeps=op.name == "stablehlo.real_dynamic_slice")
-
-
-def _replace_by(
-    rewriter: Rewriter,
-    op: Operation,
-    name: str,
-    operands: Iterable[object],
-    properties: object,
-    *,
-    keeps: bool = False,
-) -> bool:
-    """Replace an op by a new op `name` with the same result types; return true.
-
-    `properties` are its inherent attributes. With `keeps`, discardable attributes are copied.
-    """
-    new = rewriter.create(
-        name,
-        tuple(operands),  # type: ignore[arg-type]
-        properties,  # type: ignore[arg-type]
-        attributes=op.attributes if keeps else NO_ATTRIBUTES,
-        types=[value.type for value in op.results],
-        before=op,
-    )
-    rewriter.replace(op, new.results)
-    return True
+    keeps = op.name == "stablehlo.real_dynamic_slice"
+    return rewriter.replace_by(op, *form, attributes=op.attributes if keeps else NO_ATTRIBUTES)
 
 
 def canonicalize(run: Run, more: Iterable[Pattern] = ()) -> None:

@@ -9,7 +9,6 @@ from hloscope.errors import HloscopeError
 from hloscope.ir import (
     ELEMENT_TYPES,
     Dims,
-    ElementType,
     FunctionType,
     TensorType,
     TupleType,
@@ -20,7 +19,6 @@ from hloscope.ir import (
 from hloscope.mlir import (
     INDEX,
     Block,
-    DenseArrayAttr,
     DenseAttr,
     Operation,
     TypeAttr,
@@ -30,9 +28,11 @@ from hloscope.mlir import (
     string_of,
     type_text,
 )
+from hloscope.passes.conversion import CAST, shaped
+from hloscope.passes.folding import signed_integers
 from hloscope.passes.framework import Run
+from hloscope.passes.reading import tensor_of
 from hloscope.passes.rewriting import OpenBlock, Rewriter
-from hloscope.stablehlo import integers_in
 from hloscope.support.walks import nested
 
 # --------------------------------------------------------------------------------------------------
@@ -45,7 +45,6 @@ from hloscope.support.walks import nested
 Sizes: TypeAlias = Sequence[int | None]
 """Sizes of a tensor; `None` for an unknown size."""
 
-CAST: Final = "builtin.unrealized_conversion_cast"
 _READY_DIALECTS: Final = frozenset(["stablehlo", "chlo", "sdy"])
 _READY: Final = frozenset(["func.return", "func.call"])
 READY_MARK: Final = "hloscope.ready"
@@ -110,12 +109,6 @@ def _of_tensors(a: TensorType, b: TensorType) -> TensorType | None:
         bounds.append(None if known else min(limits, default=None))
     kept = tuple(bounds) if None in sizes else ()
     return TensorType(a.element, tuple(sizes), None, kept, a.encoding or b.encoding)
-
-
-def sized(element: ElementType, sizes: Sizes) -> TensorType:
-    """Return a tensor type of these sizes, without bounds; `None` is a dynamic size."""
-    bounds = (None,) * len(sizes) if None in sizes else ()
-    return TensorType(element, tuple(sizes), None, bounds)
 
 
 def refine_values(
@@ -212,10 +205,10 @@ def _with_sizes(type: Type, sizes: Sizes) -> Type | None:
     if any(size is not None and size < 0 for size in given):
         return None
     if isinstance(type, UnrankedTensorType):
-        return sized(type.element, given)
+        return shaped(type.element, *given)
     if not isinstance(type, TensorType) or type.has_bounds or type.encoding:
         return None
-    refined = sized(type.element, given)
+    refined = shaped(type.element, *given)
     return refined if compatible(type, refined) else None
 
 
@@ -248,8 +241,6 @@ def _like(type: Type, parts: Iterator[Type]) -> Type:
 
 S64: Final = ELEMENT_TYPES["s64"]
 _CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant"])
-_MOST_ELEMENTS: Final = 1 << 12
-"""Maximum number of elements of a constant that `ints` reads."""
 
 
 def literal_of(value: Value) -> DenseAttr | None:
@@ -270,57 +261,10 @@ def is_integers(type: object) -> bool:
     )
 
 
-def ints(value: Value) -> Dims | None:
-    """Return the integers of a constant in row-major order; `None` for another value.
-
-    The bits are read as signed numbers.
-
-    >>> from hloscope.mlir import parse_mlir
-    >>> tree = parse_mlir('%0 = "arith.constant"() {value = dense<[1, 255]> : tensor<2xui8>}'
-    ...     ' : () -> tensor<2xui8>')
-    >>> ints(tree.regions[0].block.operations[0].result)
-    (1, -1)
-    """
-    literal = literal_of(value)
-    if literal is None or not is_integers(literal.type):
-        return None
-    type = literal.type
-    assert isinstance(type, TensorType)
-    if type.num_elements > _MOST_ELEMENTS:
-        return None
-    found = integers_in(literal)
-    if found is None:
-        return None
-    # Upstream sign-extends whatever the element type is, as the example shows.
-    bits = 1 if type.element.kind == "pred" else type.element.bits or 64
-    top, whole = 1 << (bits - 1), 1 << bits
-    return tuple([n - whole if n >= top else n for n in found])
-
-
 def integer(value: Value) -> int | None:
     """Return the integer of a constant of rank 0; `None` for another value."""
-    found = ints(value)
-    type = value.type
-    is_scalar = isinstance(type, TensorType) and type.rank == 0
-    return found[0] if found and is_scalar else None
-
-
-def i64_array(values: Sequence[int]) -> DenseArrayAttr:
-    """Return `array<i64: …>` of these values."""
-    return DenseArrayAttr(S64, tuple(values))
-
-
-def i64_tensor(values: Sequence[int], shape: Sequence[int]) -> DenseAttr:
-    """Return `dense<…>` of type `i64` with this shape; equal values become a splat.
-
-    >>> from hloscope.mlir import dense_text
-    >>> dense_text(i64_tensor([1, 2, 3, 4], [2, 2]))
-    'dense<[[1, 2], [3, 4]]>'
-    """
-    if len(values) > 1 and len(set(values)) == 1:
-        values = values[:1]
-    raw = b"".join(value.to_bytes(8, "little", signed=True) for value in values)
-    return DenseAttr(raw, TensorType(S64, tuple(shape)))
+    found, type = signed_integers(value), tensor_of(value)
+    return found[0] if found and type is not None and type.rank == 0 else None
 
 
 def number_literal(number: int, type: TensorType) -> DenseAttr:
@@ -406,7 +350,7 @@ def shapes_of(op: Operation, run: Run) -> list[Dims] | None:
     results = flattened([value.type for value in op.results])
     found: list[Dims] = []
     for number, (operand, type) in enumerate(zip(operands, results, strict=True)):
-        sizes = ints(operand)
+        sizes = signed_integers(operand)
         if sizes is None:
             return None
         if not _fit(sizes, type):

@@ -16,9 +16,9 @@ from hloscope.passes.folding.index import (
     INDEX_FOLDS as INDEX_FOLDS,
     fold_get_dimension_size as fold_get_dimension_size,
     fold_integers as fold_integers,
-    known_integers as known_integers,
+    signed_integers as signed_integers,
 )
-from hloscope.passes.reading import FOLD_ELEMENTS as FOLD_ELEMENTS, Limits as Limits
+from hloscope.passes.patterns import FOLD_ELEMENTS as FOLD_ELEMENTS, Limits as Limits
 
 __all__ = [
     "AGGRESSIVE_FOLDER",
@@ -36,5 +36,5 @@ __all__ = [
     "fold_reduce_of_no_dimensions",
     "fold_reduce_to_outer_values",
     "fold_select",
-    "known_integers",
+    "signed_integers",
 ]

@@ -10,16 +10,8 @@ from hloscope.interpreter import World, kernel
 from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, Op, TensorType
 from hloscope.mlir import DenseAttr, EnumAttr, Operation, from_array
 from hloscope.ops import Parameter
-from hloscope.passes.reading import (
-    Known,
-    LimitedRewrite,
-    LimitedRewrites,
-    Limits,
-    integer_of,
-    integers_of,
-    static_result,
-    work_of,
-)
+from hloscope.passes.patterns import Known, LimitedRewrite, Limits, Patterns, work_of
+from hloscope.passes.reading import integer_of, integers_of, static_result
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import make_op
 from hloscope.support.arrays import np
@@ -98,15 +90,14 @@ _OTHER_ROWS: Final = (
 def _fold(row: _Row) -> LimitedRewrite:
     """Return the function that folds the element-wise op that `row` describes."""
 
-    def fold(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-        type = static_result(operation)
+    def fold(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
+        type = static_result(op)
         if type is None or type.element.kind not in row.kinds or not limits.folds(type.element):
             return False
-        given = constants(operation, limits)
+        given = constants(op, limits)
         if given is None or not _passes(row.guard, given, type, limits):
             return False
-        literal = computed_elementwise(operation, given, type, limits)
-        return literal is not None and replace(rewriter, operation, literal)
+        return replace(rewriter, op, computed_elementwise(op, given, type, limits))
 
     return fold
 
@@ -123,8 +114,8 @@ def _passes(guard: Guard | None, given: Sequence[Known], type: TensorType, limit
         return limits.spend(sum(array.nbytes for array in arrays)) and guard(arrays, type)
 
 
-def _folds(rows: Sequence[_Row]) -> LimitedRewrites:
-    folds = LimitedRewrites()
+def _folds(rows: Sequence[_Row]) -> Patterns:
+    folds = Patterns()
     for row in rows:
         root = row.op if "." in row.op else f"stablehlo.{row.op}"
         folds.add(f"fold_{row.op.partition('.')[2] or row.op}", root, _fold(row))
@@ -138,20 +129,19 @@ ELEMENTWISE: Final = _folds(_OTHER_ROWS)
 
 
 @SHAPE_ELEMENTWISE.on("stablehlo.compare")
-def fold_compare(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_compare(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold `compare` of constants; integers are compared as `compare_type` declares.
 
     The specification requires that it agrees with the operands' type, but upstream does not verify
     that.
     """
-    type, given = static_result(operation), constants(operation, limits)
+    type, given = static_result(op), constants(op, limits)
     if type is None or given is None or len(given) != 2 or type.element.kind != "pred":
         return False
-    written = operation.get("compare_type")
+    written = op.get("compare_type")
     if isinstance(written, EnumAttr) and written.value in _KINDS:
         given = [_as_kind(known, _KINDS[written.value]) for known in given]
-    literal = computed_elementwise(operation, given, type, limits)
-    return literal is not None and replace(rewriter, operation, literal)
+    return replace(rewriter, op, computed_elementwise(op, given, type, limits))
 
 
 _KINDS: Final = {"SIGNED": "signed", "UNSIGNED": "unsigned"}
@@ -170,10 +160,10 @@ def _as_kind(known: Known, kind: str) -> Known:
 
 
 @SHAPE_ELEMENTWISE.on("stablehlo.convert")
-def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_convert(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold `convert` of a constant, if the result's type represents every element."""
-    type = static_result(operation)
-    given = constants(operation, limits)
+    type = static_result(op)
+    given = constants(op, limits)
     if type is None or given is None or len(given) != 1 or not limits.allows(type):
         return False
     source = given[0].type.element
@@ -182,8 +172,7 @@ def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
     is_truncating = source.kind == "float" and type.element.kind in ("signed", "unsigned")
     if is_truncating and not _passes(_has_an_integer, given, type, limits):
         return False
-    literal = computed_elementwise(operation, given, type, limits)
-    return literal is not None and replace(rewriter, operation, literal)
+    return replace(rewriter, op, computed_elementwise(op, given, type, limits))
 
 
 def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
@@ -201,10 +190,10 @@ def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
 
 
 @SHAPE_ELEMENTWISE.on("stablehlo.select")
-def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_select(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold `select` of constants; unless the predicate is a splat, only if they are integers."""
-    type = static_result(operation)
-    given = constants(operation, limits)
+    type = static_result(op)
+    given = constants(op, limits)
     if type is None or given is None or len(given) != 3 or not limits.folds(type.element):
         return False
     predicate, on_true, on_false = given
@@ -212,20 +201,19 @@ def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
         return False
     if predicate.is_splat:
         chosen = on_true if predicate.element else on_false
-        return replace(rewriter, operation, chosen.as_type(type))
+        return replace(rewriter, op, chosen.as_type(type))
     if type.element.kind == "float" or not limits.allows(type):
         return False
-    literal = computed(operation, given, type, limits)
-    return literal is not None and replace(rewriter, operation, literal)
+    return replace(rewriter, op, computed(op, given, type, limits))
 
 
 # --------------------------------------------------------------------------------------------------
 # Folds of data movement: a splat gets another type, other constants are rearranged.
 
 
-SHAPE_ARRANGING: Final = LimitedRewrites()
+SHAPE_ARRANGING: Final = Patterns()
 """Folds of data movement that passes over sizes need; the folder has them, too."""
-ARRANGING: Final = LimitedRewrites()
+ARRANGING: Final = Patterns()
 """Folds of data movement that only the folder has."""
 
 
@@ -237,46 +225,39 @@ def _is_folded_type(element: ElementType, limits: Limits) -> bool:
     return limits.folds(element) or element.kind == "complex"
 
 
-def _fold_by_type(
-    rewriter: Rewriter, operation: Operation, limits: Limits, splat_only: bool = True
-) -> bool:
-    """Replace the op by its operand's constant, with the same bytes and the result's type.
-
-    With `splat_only`, only if all elements are equal.
-    """
-    type = static_result(operation)
-    known = limits.known(operation.operands[0]) if operation.operands else None
+def _fold_by_type(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
+    """Replace the op of a splat by that splat, with the result's type."""
+    type = static_result(op)
+    known = limits.known(op.operands[0]) if op.operands else None
     if type is None or known is None or known.type.element != type.element:
         return False
-    if splat_only and not known.is_splat:
-        return False
-    return replace(rewriter, operation, known.as_type(type))
+    return known.is_splat and replace(rewriter, op, known.as_type(type))
 
 
-def _fold_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    type = static_result(operation)
+def _fold_splat(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
+    type = static_result(op)
     return (
         type is not None
         and _is_folded_type(type.element, limits)
-        and _fold_by_type(rewriter, operation, limits)
+        and _fold_by_type(rewriter, op, limits)
     )
 
 
 @SHAPE_ARRANGING.on("stablehlo.broadcast_in_dim")
-def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_broadcast_in_dim(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold `broadcast_in_dim` of a splat."""
-    return _fold_splat(rewriter, operation, limits)
+    return _fold_splat(rewriter, op, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.reshape")
-def fold_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_reshape(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold the reshape of a constant."""
-    type = static_result(operation)
-    known = limits.known(operation.operands[0]) if operation.operands else None
+    type = static_result(op)
+    known = limits.known(op.operands[0]) if op.operands else None
     if type is None or known is None or not _is_folded_type(type.element, limits):
         return False
     is_same = known.type.element == type.element and _count(known.type) == _count(type)
-    return is_same and replace(rewriter, operation, known.as_type(type))
+    return is_same and replace(rewriter, op, known.as_type(type))
 
 
 def _count(type: TensorType) -> int | None:
@@ -284,47 +265,46 @@ def _count(type: TensorType) -> int | None:
 
 
 @SHAPE_ARRANGING.on("stablehlo.dynamic_slice")
-def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_dynamic_slice_of_splat(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold `dynamic_slice` of a splat, for any start indices."""
-    return _fold_splat(rewriter, operation, limits)
+    return _fold_splat(rewriter, op, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.slice")
-def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_slice(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold a slice of a constant."""
-    type = static_result(operation)
+    type = static_result(op)
     if type is None or not limits.folds(type.element):
         return False
-    return _fold_movement(rewriter, operation, type, limits)
+    return _fold_movement(rewriter, op, type, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.concatenate")
-def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_concatenate(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold a concatenation of constants."""
-    type = static_result(operation)
+    type = static_result(op)
     if type is None or not limits.folds(type.element) or not limits.allows(type):
         return False
-    given = constants(operation, limits)
+    given = constants(op, limits)
     if given is None:
         return False
     if all(known.is_splat and known.raw == given[0].raw for known in given):
-        return replace(rewriter, operation, given[0].as_type(type))
-    literal = computed(operation, given, type, limits)
-    return literal is not None and replace(rewriter, operation, literal)
+        return replace(rewriter, op, given[0].as_type(type))
+    return replace(rewriter, op, computed(op, given, type, limits))
 
 
 @SHAPE_ARRANGING.on("stablehlo.concatenate")
-def join_splats(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def join_splats(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Join adjacent operands of `concatenate` that are splats of one value into one splat."""
-    type = static_result(operation)
+    type = static_result(op)
     if type is None or not limits.folds(type.element):
         return False
-    number = integer_of(operation, "dimension")
+    number = integer_of(op, "dimension")
     if number is None or not 0 <= number < type.rank:
         return False
     # Runs of operands that are equal splats, as lists of their numbers.
     runs: list[list[int]] = []
-    known = [limits.known(value) for value in operation.operands]
+    known = [limits.known(value) for value in op.operands]
     for k, found in enumerate(known):
         if runs and _is_same_splat(known[runs[-1][-1]], found):
             runs[-1].append(k)
@@ -336,13 +316,13 @@ def join_splats(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
     for run in runs:
         first = known[run[0]]
         if len(run) == 1 or first is None:
-            operands.append(operation.operands[run[0]])
+            operands.append(op.operands[run[0]])
             continue
         length = sum(_size(found, number) for k in run if (found := known[k]) is not None)
         sizes = (*first.type.sizes[:number], length, *first.type.sizes[number + 1 :])
         longer = TensorType(first.type.element, sizes)
-        operands.append(rewriter.constant(first.as_type(longer), longer, before=operation))
-    rewriter.set_operands(operation, operands)
+        operands.append(rewriter.constant(first.as_type(longer), longer, before=op))
+    rewriter.set_operands(op, operands)
     return True
 
 
@@ -360,27 +340,27 @@ def _size(known: Known, dimension: int) -> int:
 
 
 @ARRANGING.on("stablehlo.transpose")
-def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_transpose(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold the transpose of a constant."""
-    type = static_result(operation)
+    type = static_result(op)
     if type is None or not _is_folded_type(type.element, limits):
         return False
     if type.element.kind == "complex":
-        return _fold_by_type(rewriter, operation, limits)
-    return _fold_movement(rewriter, operation, type, limits)
+        return _fold_by_type(rewriter, op, limits)
+    return _fold_movement(rewriter, op, type, limits)
 
 
 @ARRANGING.on("stablehlo.reverse")
-def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_reverse(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold the reverse of a constant, if that moves an element."""
-    type = static_result(operation)
-    known = limits.known(operation.operands[0]) if operation.operands else None
+    type = static_result(op)
+    known = limits.known(op.operands[0]) if op.operands else None
     if type is None or known is None or not limits.folds(type.element):
         return False
-    dimensions = integers_of(operation, "dimensions") or ()
+    dimensions = integers_of(op, "dimensions") or ()
     if known.is_splat or not limits.allows(type) or not _reverses_something(type, dimensions):
         return False
-    return _fold_movement(rewriter, operation, type, limits)
+    return _fold_movement(rewriter, op, type, limits)
 
 
 def _reverses_something(type: TensorType, dimensions: tuple[int, ...]) -> bool:
@@ -391,38 +371,35 @@ def _reverses_something(type: TensorType, dimensions: tuple[int, ...]) -> bool:
 
 
 @ARRANGING.on("stablehlo.iota")
-def fold_iota(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_iota(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Fold an integer `iota` of at most one element."""
-    type = static_result(operation)
+    type = static_result(op)
     if type is None or type.element.kind not in ("signed", "unsigned") or not type.element.numpy:
         return False
     if type.num_elements > 1 or not limits.folds(type.element) or not limits.allows(type):
         return False
     width = -(-type.element.bits // 8)
-    return replace(rewriter, operation, DenseAttr(bytes(width * type.num_elements), type))
+    return replace(rewriter, op, DenseAttr(bytes(width * type.num_elements), type))
 
 
-def _fold_movement(
-    rewriter: Rewriter, operation: Operation, type: TensorType, limits: Limits
-) -> bool:
+def _fold_movement(rewriter: Rewriter, op: Operation, type: TensorType, limits: Limits) -> bool:
     """Fold an op that only moves elements, of one constant, to a constant of type `type`."""
-    given = constants(operation, limits)
+    given = constants(op, limits)
     if given is None or len(given) != 1 or given[0].type.element != type.element:
         return False
     if given[0].is_splat:
-        return replace(rewriter, operation, given[0].as_type(type))
-    literal = computed(operation, given, type, limits)
-    return literal is not None and replace(rewriter, operation, literal)
+        return replace(rewriter, op, given[0].as_type(type))
+    return replace(rewriter, op, computed(op, given, type, limits))
 
 
 # --------------------------------------------------------------------------------------------------
 # Evaluation of operations of constants by the interpreter's kernels, within limits.
 
 
-def constants(operation: Operation, limits: Limits) -> list[Known] | None:
+def constants(op: Operation, limits: Limits) -> list[Known] | None:
     """Return the constants that define the operands; `None` if an operand is not a constant."""
     found = []
-    for value in operation.operands:
+    for value in op.operands:
         known = limits.known(value)
         if known is None:
             return None
@@ -430,21 +407,23 @@ def constants(operation: Operation, limits: Limits) -> list[Known] | None:
     return found or None
 
 
-def replace(rewriter: Rewriter, operation: Operation, literal: DenseAttr) -> bool:
-    """Replace an operation by a constant; return true."""
-    type = operation.result.type
+def replace(rewriter: Rewriter, op: Operation, literal: DenseAttr | None) -> bool:
+    """Replace an operation by a constant; return false if `literal` is `None`."""
+    if literal is None:
+        return False
+    type = op.result.type
     assert isinstance(type, TensorType)
-    rewriter.replace(operation, [rewriter.constant(literal, type, before=operation)])
+    rewriter.replace(op, [rewriter.constant(literal, type, before=op)])
     return True
 
 
 def computed(
-    operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
+    op: Operation, given: Sequence[Known], type: TensorType, limits: Limits
 ) -> DenseAttr | None:
     """Return the value of an operation of constant operands; `None` if a limit is exceeded.
 
     Args:
-        operation: The operation, without regions.
+        op: The operation, without regions.
         given: Values of its operands.
         type: Type of its result.
         limits: Budget, from which the bytes read and written are subtracted.
@@ -452,30 +431,30 @@ def computed(
     # The bytes are spent before any array is made.
     if not limits.spend(work_of(type) + sum(work_of(known.type) for known in given)):
         return None
-    op, types = _op(operation), [known.type for known in given]
-    return None if op is None else _evaluated(op, types, [k.array for k in given], type)
+    made, types = _made(op), [known.type for known in given]
+    return None if made is None else _evaluated(made, types, [k.array for k in given], type)
 
 
 def computed_elementwise(
-    operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
+    op: Operation, given: Sequence[Known], type: TensorType, limits: Limits
 ) -> DenseAttr | None:
     """Return the value of an elementwise operation of constants; `None` if a limit is exceeded.
 
     If all operands are splats, only one element is computed. The arguments are as in `computed`.
     """
     if not all(known.is_splat for known in given):
-        return computed(operation, given, type, limits)
-    op, types = _op(operation), [TensorType(known.type.element, ()) for known in given]
-    if op is None or not limits.spend(1):
+        return computed(op, given, type, limits)
+    made, types = _made(op), [TensorType(known.type.element, ()) for known in given]
+    if made is None or not limits.spend(1):
         return None
     element = TensorType(type.element, ())
-    found = _evaluated(op, types, [known.element for known in given], element)
+    found = _evaluated(made, types, [known.element for known in given], element)
     return None if found is None else DenseAttr(found.literal, type)
 
 
-def _op(operation: Operation) -> Op | None:
+def _made(op: Operation) -> Op | None:
     try:
-        return make_op(operation)
+        return make_op(op)
     except HloscopeError:  # an attribute is missing, which the verifier reports
         return None
 

@@ -9,15 +9,9 @@ from typing import Final
 from hloscope.ir import Dims, ElementType, TensorType, Type
 from hloscope.mlir import INDEX, Attribute, BoolAttr, DenseAttr, IntegerAttr, Operation, Value
 from hloscope.passes.folding.elementwise import replace
-from hloscope.passes.reading import (
-    LimitedRewrites,
-    Limits,
-    defining_op,
-    integer_of,
-    static_result,
-    tensor_of,
-)
-from hloscope.passes.rewriting import Patterns, Rewriter
+from hloscope.passes.patterns import Limits, Patterns
+from hloscope.passes.reading import defining_op, integer_of, static_result, tensor_of
+from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import integers_in
 
 # --------------------------------------------------------------------------------------------------
@@ -55,7 +49,7 @@ def _wrapped(number: int, bits: int) -> int:
     return (number + top) % (1 << bits) - top
 
 
-def known_integers(value: Value) -> Dims | None:
+def signed_integers(value: Value) -> Dims | None:
     """Return the integers of a constant in row-major order; `None` if `value` is not a constant.
 
     The bits are read as signed numbers.
@@ -78,13 +72,13 @@ def known_integers(value: Value) -> Dims | None:
 
 def _integer(value: Value) -> int | None:
     """Return the integer of a constant of one element; `None` for any other value."""
-    found = known_integers(value)
+    found = signed_integers(value)
     return found[0] if found is not None and len(found) == 1 else None
 
 
 def _is_all(value: Value, number: int) -> bool:
     """Is the value a constant whose elements all equal `number`?"""
-    found = known_integers(value)
+    found = signed_integers(value)
     return bool(found) and set(found or ()) == {number}
 
 
@@ -185,7 +179,7 @@ def fold_arithmetic(rewriter: Rewriter, op: Operation) -> bool:
     A constant left operand of a commutative op is moved to the right.
     """
     name, (left, right) = op.name.partition(".")[2], op.operands
-    bits, xs, ys = _bits(op.result.type), known_integers(left), known_integers(right)
+    bits, xs, ys = _bits(op.result.type), signed_integers(left), signed_integers(right)
     if xs is not None and ys is not None and len(xs) == len(ys) and bits:
         found = [_computed(name, x, y, bits) for x, y in zip(xs, ys, strict=True)]
         numbers = [number for number in found if number is not None]
@@ -222,7 +216,7 @@ _PREDICATES: Final[tuple[Callable[[int, int], bool], ...]] = (
 def fold_compare(rewriter: Rewriter, op: Operation) -> bool:
     """Fold `arith.cmpi` of constants."""
     given, (left, right) = op.get("predicate"), op.operands
-    xs, ys, bits = known_integers(left), known_integers(right), _bits(left.type)
+    xs, ys, bits = signed_integers(left), signed_integers(right), _bits(left.type)
     number = given.value if isinstance(given, IntegerAttr) else -1
     if xs is None or ys is None or len(xs) != len(ys) or not 0 <= number <= 9:
         return False
@@ -252,7 +246,7 @@ _UNSIGNED_CASTS: Final = ("arith.extui", "arith.index_castui")
 @INDEX_FOLDS.on("arith.index_cast", "arith.extsi", "arith.trunci", *_UNSIGNED_CASTS)
 def fold_conversion(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a conversion of a constant integer by a constant."""
-    found, bits = known_integers(op.operands[0]), _bits(op.operands[0].type)
+    found, bits = signed_integers(op.operands[0]), _bits(op.operands[0].type)
     if found is None:
         return False
     if op.name in _UNSIGNED_CASTS:
@@ -325,7 +319,7 @@ def fold_extract(rewriter: Rewriter, op: Operation) -> bool:
     place = 0
     for index, size in zip(at, type.shape, strict=True):
         place = place * size + index
-    side_by_side, numbers = defining_op(source, "tensor.from_elements"), known_integers(source)
+    side_by_side, numbers = defining_op(source, "tensor.from_elements"), signed_integers(source)
     if side_by_side is not None and place < len(side_by_side.operands):
         rewriter.replace(op, [side_by_side.operands[place]])
         return True
@@ -364,42 +358,42 @@ def fold_cast_there_and_back(rewriter: Rewriter, op: Operation) -> bool:
 # Folds of ops that read or set sizes.
 
 
-SIZES: Final = LimitedRewrites()
+SIZES: Final = Patterns()
 """Folds of `get_dimension_size` and `set_dimension_size`."""
 
 
 @SIZES.on("stablehlo.get_dimension_size")
-def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_get_dimension_size(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `get_dimension_size` of a static size by a constant."""
-    type, size = static_result(operation), size_of_dimension(operation)
+    type, size = static_result(op), size_of_dimension(op)
     if type is None or size is None or type.rank or type.element.name != "s32":
         return False
     literal = DenseAttr(size.to_bytes(8, "little")[:4], type)
-    return size < 1 << 31 and replace(rewriter, operation, literal)
+    return size < 1 << 31 and replace(rewriter, op, literal)
 
 
 @SIZES.on("stablehlo.set_dimension_size")
-def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def fold_set_dimension_size(rewriter: Rewriter, op: Operation, limits: Limits) -> bool:
     """Replace `set_dimension_size` by its operand, if the dimension has that static size."""
-    if len(operation.operands) != 2 or len(operation.results) != 1:
+    if len(op.operands) != 2 or len(op.results) != 1:
         return False
-    operand, given = operation.operands
-    known, size = limits.known(given), size_of_dimension(operation)
-    if operand.type != operation.result.type or known is None or size is None:
+    operand, given = op.operands
+    known, size = limits.known(given), size_of_dimension(op)
+    if operand.type != op.result.type or known is None or size is None:
         return False
     if not known.is_splat or int(known.element) != size:
         return False
-    rewriter.replace(operation, [operand])
+    rewriter.replace(op, [operand])
     return True
 
 
-def size_of_dimension(operation: Operation) -> int | None:
+def size_of_dimension(op: Operation) -> int | None:
     """Return the static size of the dimension that the attribute `dimension` names.
 
     `None` if it is dynamic.
     """
-    dimension = integer_of(operation, "dimension")
-    type = tensor_of(operation.operands[0]) if operation.operands else None
+    dimension = integer_of(op, "dimension")
+    type = tensor_of(op.operands[0]) if op.operands else None
     if type is None or dimension is None or not 0 <= dimension < type.rank:
         return None
     return type.sizes[dimension]

@@ -24,16 +24,10 @@ from hloscope.mlir import (
 )
 from hloscope.passes.conversion import (
     Conversion,
+    InsertionPoint,
     always_broadcastable,
-    concatenated,
-    constant,
     i64,
-    integers,
-    known_size,
-    reshaped,
     shaped,
-    sliced,
-    splat,
 )
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.legalizing.chlo_loops import RAGGED_DOT_PATTERNS, SCAN_PATTERNS
@@ -46,8 +40,9 @@ from hloscope.passes.legalizing.elementary_functions import (
 )
 from hloscope.passes.legalizing.special_functions import BESSEL_ROWS, ERROR_ROWS, GAMMA_ROWS
 from hloscope.passes.legalizing.terms import CONSTANTS_PATTERNS, rows
-from hloscope.passes.rewriting import Patterns, Rewriter
-from hloscope.stablehlo import broadcast_together, made
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import broadcast_together, made, region_of
 
 # --------------------------------------------------------------------------------------------------
 # `chlo.broadcast_*`: explicit broadcasts of the operands, then the plain op.
@@ -119,7 +114,6 @@ def binary(rewriter: Rewriter, op: Operation) -> bool:
     left, right = types
     known = _is_known(left) and _is_known(right)
     same = (left.sizes, left.bounds, left.encoding) == (right.sizes, right.bounds, right.encoding)
-    name, properties = _PLAIN[op.name], _properties(op)
     if known and same:
         operands: Sequence[Value] = op.operands
     # Other alignments are refused, with the message of `warning_of`.
@@ -137,15 +131,7 @@ def binary(rewriter: Rewriter, op: Operation) -> bool:
     else:
         rewriter.replace(op, _assuming_binary(rewriter, op, result).results)
         return True
-    new = rewriter.create(name, operands, properties, before=op, types=(result,))
-    rewriter.replace(op, new.results)
-    return True
-
-
-def _shape_of(rewriter: Rewriter, value: Value, before: Operation) -> Value:
-    assert isinstance(value.type, TensorType)
-    type = TensorType(INDEX, (value.type.rank,))
-    return rewriter.create("shape.shape_of", (value,), before=before, types=(type,)).result
+    return rewriter.replace_by(op, _PLAIN[op.name], operands, _properties(op))
 
 
 def _assuming(rewriter: Rewriter, op: Operation, witness: Value) -> tuple[Operation, Operation]:
@@ -160,38 +146,28 @@ def _assuming(rewriter: Rewriter, op: Operation, witness: Value) -> tuple[Operat
     return new, end
 
 
-def _stretched(
-    rewriter: Rewriter, value: Value, sizes: Value, result: TensorType, end: Operation
-) -> Value:
+def _stretched(at: InsertionPoint, value: Value, sizes: Value, result: TensorType) -> Value:
     """Broadcast a value at run time to the shape that the value `sizes` holds.
 
-    Its dimensions are aligned to the last ones. `result` is the type of the result; ops are
-    inserted before `end`.
+    Its dimensions are aligned to the last ones. `result` is the type of the result.
     """
     type = value.type
     assert isinstance(type, TensorType)
-    dims = integers(range(result.rank - type.rank, result.rank))
-    return rewriter.create(
-        "stablehlo.dynamic_broadcast_in_dim",
-        (value, sizes),
-        {"broadcast_dimensions": dims},
-        before=end,
-        types=(shaped(type.element, *result.sizes),),
-    ).result
+    along = range(result.rank - type.rank, result.rank)
+    return at.broadcast_to(value, along, shaped(type.element, *result.sizes), sizes)
 
 
 def _assuming_binary(rewriter: Rewriter, op: Operation, result: TensorType) -> Operation:
-    shapes = [_shape_of(rewriter, value, op) for value in op.operands]
-    witness = rewriter.create(
-        "shape.cstr_broadcastable", shapes, before=op, types=(_WITNESS,)
-    ).result
+    at = InsertionPoint(rewriter, op)
+    shapes = [at.shape_of(value) for value in op.operands]
+    witness = at.make("shape.cstr_broadcastable", _WITNESS, *shapes)
     made, end = _assuming(rewriter, op, witness)
-    inner = [_shape_of(rewriter, value, end) for value in op.operands]
-    extents = TensorType(INDEX, (result.rank,))
-    sizes = rewriter.create("shape.broadcast", inner, before=end, types=(extents,)).result
-    wide = [_stretched(rewriter, value, sizes, result, end) for value in op.operands]
-    plain = rewriter.create(_PLAIN[op.name], wide, _properties(op), before=end, types=(result,))
-    rewriter.set_operands(end, plain.results)
+    inside = InsertionPoint(rewriter, end)
+    shapes = [inside.shape_of(value) for value in op.operands]
+    sizes = inside.make("shape.broadcast", shaped(INDEX, result.rank), *shapes)
+    wide = [_stretched(inside, value, sizes, result) for value in op.operands]
+    plain = inside.make(_PLAIN[op.name], result, *wide, **_properties(op))
+    rewriter.set_operands(end, (plain,))
     return made
 
 
@@ -204,27 +180,22 @@ def select(rewriter: Rewriter, op: Operation) -> bool:
     types, result = _ranked(op.operands), op.result.type
     if types is None or len(types) != 3 or not isinstance(result, TensorType):
         return False
-    shapes = [_shape_of(rewriter, value, op) for value in op.operands]
+    at = InsertionPoint(rewriter, op)
+    shapes = [at.shape_of(value) for value in op.operands]
     # Sizes that are surely compatible need no check at run time.
     if always_broadcastable([type.sizes for type in types]):
-        properties = {"passing": BoolAttr(True)}
-        witness = rewriter.create(
-            "shape.const_witness", (), properties, before=op, types=(_WITNESS,)
-        )
+        witness = at.make("shape.const_witness", _WITNESS, passing=BoolAttr(True))
     else:
-        witness = rewriter.create("shape.cstr_broadcastable", shapes, before=op, types=(_WITNESS,))
-    made, end = _assuming(rewriter, op, witness.result)
-    unknown = shaped(INDEX, None)
-    sizes = rewriter.create("shape.broadcast", shapes, before=end, types=(unknown,))
-    extents = TensorType(INDEX, (result.rank,))
-    cast = rewriter.create("tensor.cast", sizes.results, before=end, types=(extents,)).result
+        witness = at.make("shape.cstr_broadcastable", _WITNESS, *shapes)
+    made, end = _assuming(rewriter, op, witness)
+    inside = InsertionPoint(rewriter, end)
+    sizes = inside.make("shape.broadcast", shaped(INDEX, None), *shapes)
+    sizes = inside.make("tensor.cast", shaped(INDEX, result.rank), sizes)
     pred, *branches = op.operands
-    wide = []
     if types[0].rank:
-        pred = _stretched(rewriter, pred, cast, result, end)
-    wide = [_stretched(rewriter, value, cast, result, end) for value in branches]
-    plain = rewriter.create("stablehlo.select", (pred, *wide), before=end, types=(result,))
-    rewriter.set_operands(end, plain.results)
+        pred = _stretched(inside, pred, sizes, result)
+    wide = [_stretched(inside, value, sizes, result) for value in branches]
+    rewriter.set_operands(end, (inside.make("stablehlo.select", result, pred, *wide),))
     rewriter.replace(op, made.results)
     return True
 
@@ -267,14 +238,11 @@ def top_k(rewriter: Rewriter, op: Operation) -> bool:
     # A `k` beyond a known size is invalid, and must not become an invalid slice.
     if k.value < 0 or (most is not None and k.value > most):
         return False
+    at, limits = InsertionPoint(rewriter, op), None
     if type.is_static:
-        iota_type = shaped(I32, *type.sizes)
-        numbers = rewriter.create(
-            "stablehlo.iota", (), {"iota_dimension": i64(last)}, before=op, types=(iota_type,)
-        ).result
-        limits = None
+        numbers = at.iota(shaped(I32, *type.sizes), last)
     else:
-        numbers, limits = _dynamic(rewriter, op, type, k.value)
+        numbers, limits = _dynamic(at, operand, type, k.value)
     # A stable sort keeps the order of equal values, so that lower indices come first.
     ordered = rewriter.create(
         "stablehlo.sort",
@@ -286,42 +254,34 @@ def top_k(rewriter: Rewriter, op: Operation) -> bool:
     )
     if limits is None:
         zeros, ends = [0] * type.rank, [*type.shape[:-1], k.value]
-        parts = [sliced(rewriter, value, zeros, ends, before=op) for value in ordered.results]
+        parts = [at.slice(value, zeros, ends) for value in ordered.results]
     else:
         vector = shaped(I64, type.rank)
-        starts = splat(rewriter, "0", vector, before=op)
-        steps = splat(rewriter, "1", vector, before=op)
+        bounds = at.splat("0", vector), limits, at.splat("1", vector)
         parts = [
-            rewriter.create(
-                "stablehlo.real_dynamic_slice",
-                (value, starts, limits, steps),
-                before=op,
-                types=(wanted,),
-            ).result
+            at.make("stablehlo.real_dynamic_slice", wanted, value, *bounds)
             for value, wanted in zip(ordered.results, results, strict=True)
         ]
     rewriter.replace(op, parts)
     return True
 
 
-def _dynamic(rewriter: Rewriter, op: Operation, type: TensorType, k: int) -> tuple[Value, Value]:
+def _dynamic(at: InsertionPoint, operand: Value, type: TensorType, k: int) -> tuple[Value, Value]:
     """Return the two values that a `top_k` of dynamic sizes computes at run time.
 
     They are an iota along the last dimension of the operand, and the limits of the slices of the
     results: the operand's sizes, with `k` as the last. `type` is the operand's type.
     """
-    sizes = [known_size(rewriter, op.operands[0], d, before=op) for d in range(type.rank)]
-    shape = concatenated(rewriter, sizes, before=op)
-    wanted = reshaped(rewriter, constant(rewriter, k, I64, before=op), 1, before=op)
-    limits = concatenated(rewriter, [*sizes[:-1], wanted], before=op)
-    numbers = rewriter.create(
+    sizes = [at.known_size(operand, d) for d in range(type.rank)]
+    shape = at.concatenate(sizes)
+    limits = at.concatenate([*sizes[:-1], at.reshape(at.constant(k, I64), 1)])
+    numbers = at.make(
         "stablehlo.dynamic_iota",
-        (shape,),
-        {"iota_dimension": i64(type.rank - 1)},
-        before=op,
-        types=(shaped(I32, *type.sizes),),
+        shaped(I32, *type.sizes),
+        shape,
+        iota_dimension=i64(type.rank - 1),
     )
-    return numbers.result, limits
+    return numbers, limits
 
 
 def _greater(type: TensorType) -> Region:
@@ -334,10 +294,7 @@ def _greater(type: TensorType) -> Region:
         properties["compare_type"] = EnumAttr("stablehlo", "comparison_type", "TOTALORDER")
     compare = made("stablehlo.compare", arguments[:2], properties, types=(shaped(I1),))
     end = made("stablehlo.return", compare.results, types=())
-    block = Block(arguments, (compare, end))
-    for argument in arguments:
-        argument.owner = block
-    return Region((block,))
+    return region_of(arguments, (compare, end))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from hloscope.ir import Dims, TensorType
@@ -10,7 +9,6 @@ from hloscope.mlir import (
     I1,
     I32,
     I64,
-    INDEX,
     ArrayAttr,
     Attribute,
     Block,
@@ -18,27 +16,16 @@ from hloscope.mlir import (
     EnumAttr,
     IntegerAttr,
     Operation,
-    Region,
     StructAttr,
     UnitAttr,
     Value,
 )
 from hloscope.ops import with_element
-from hloscope.passes.conversion import (
-    as_i64,
-    concatenated,
-    constant,
-    dimension_size,
-    i64,
-    integers,
-    known_size,
-    reshaped,
-    shaped,
-    sliced,
-    splat,
-)
+from hloscope.passes.conversion import InsertionPoint, i64, shaped
 from hloscope.passes.legalizing.terms import like_constant, literal
-from hloscope.passes.rewriting import OpenBlock, Patterns, Rewriter
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import OpenBlock, Rewriter
+from hloscope.stablehlo import i64_array, region_of
 
 # --------------------------------------------------------------------------------------------------
 # `chlo.scan`: a loop that reads a slice of each input and writes one into each output.
@@ -66,13 +53,13 @@ def scan(rewriter: Rewriter, op: Operation) -> bool:
     decoded = _read_scan(op)
     if decoded is None:
         return False
-    count = dimension_size(rewriter, decoded.inputs[0], decoded.dimension, before=op)
-    start = constant(rewriter, 0, I64, before=op)
-    empty = [_zeros(rewriter, decoded, type) for type in decoded.outputs]
+    at = InsertionPoint(rewriter, op)
+    count = at.as_i64(at.size(decoded.inputs[0], decoded.dimension))
+    start = at.constant(0, I64)
+    empty = [_zeros(at, decoded, type) for type in decoded.outputs]
     operands = (start, *decoded.inits, *empty)
     types = tuple([value.type for value in operands])
-    cond, body = _block(types), _block(types)
-    regions = (Region((cond,)), Region((body,)))
+    regions = tuple([region_of([Value(type) for type in types]) for _ in range(2)])
     loop = rewriter.create("stablehlo.while", operands, before=op, types=types, regions=regions)
     cond, body = (region.block for region in loop.regions)
     _condition(rewriter, cond, count)
@@ -137,47 +124,17 @@ def _carries(op: Operation, block: Block) -> int:
     return len(op.operands) - len(block.arguments)
 
 
-def _block(types: Sequence[object]) -> Block:
-    """Return an empty block with arguments of these types."""
-    arguments = tuple([Value(type, None, k) for k, type in enumerate(types)])  # type: ignore[arg-type]
-    block = Block(arguments)
-    for argument in arguments:
-        argument.owner = block
-    return block
-
-
-def _zeros(rewriter: Rewriter, decoded: _Scan, type: TensorType) -> Value:
+def _zeros(at: InsertionPoint, decoded: _Scan, type: TensorType) -> Value:
     """Return a tensor of zeros of `type`, the initial value of an output of the scan."""
-    op = decoded.op
-    zero = rewriter.constant(literal(0, type.element), shaped(type.element), before=op)
-    properties = {"broadcast_dimensions": integers(())}
-    if type.is_static:
-        return rewriter.create(
-            "stablehlo.broadcast_in_dim", (zero,), properties, before=op, types=(type,)
-        ).result
-    extents = shaped(INDEX, type.rank)
-    sizes = rewriter.create("shape.shape_of", (decoded.inputs[0],), before=op, types=(extents,))
-    return rewriter.create(
-        "stablehlo.dynamic_broadcast_in_dim",
-        (zero, sizes.result),
-        properties,
-        before=op,
-        types=(type,),
-    ).result
+    return at.broadcast(at.literal(literal(0, type.element)), (), type, decoded.inputs[0])
 
 
 def _condition(rewriter: Rewriter, block: Block, count: Value) -> None:
     """Add to `block` the condition of a loop: its first argument, the step, is below `count`."""
-    properties = {"comparison_direction": EnumAttr("stablehlo", "comparison_direction", "LT")}
     end = rewriter.create("stablehlo.return", (), into=block, types=())
-    less = rewriter.create(
-        "stablehlo.compare",
-        (block.arguments[0], count),
-        properties,
-        before=end,
-        types=(shaped(I1),),
-    )
-    rewriter.set_operands(end, less.results)
+    step = block.arguments[0]
+    less = InsertionPoint(rewriter, end).compare("LT", step, count, shaped(I1))
+    rewriter.set_operands(end, (less,))
 
 
 def _body(rewriter: Rewriter, decoded: _Scan, block: Block, count: Value) -> None:
@@ -189,13 +146,13 @@ def _body(rewriter: Rewriter, decoded: _Scan, block: Block, count: Value) -> Non
     step, carried = block.arguments[0], len(decoded.inits)
     # The terminator is created first: all other ops are inserted before it.
     end = rewriter.create("stablehlo.return", (), into=block, types=())
-    at = step
+    inside = InsertionPoint(rewriter, end)
+    place = step
     # A reverse scan runs from slice `count - 1` down to 0.
     if decoded.is_reverse:
-        one = constant(rewriter, 1, I64, before=end)
-        last = rewriter.create("stablehlo.subtract", (count, one), before=end).result
-        at = rewriter.create("stablehlo.subtract", (last, step), before=end).result
-    given = [_slice(rewriter, decoded, value, at, end) for value in decoded.inputs]
+        last = inside.infer("stablehlo.subtract", count, inside.constant(1, I64))
+        place = inside.infer("stablehlo.subtract", last, step)
+    given = [_slice(inside, decoded, value, place) for value in decoded.inputs]
     inner = decoded.op.regions[0].block
     assert isinstance(inner, OpenBlock)
     assert inner.last is not None
@@ -207,88 +164,61 @@ def _body(rewriter: Rewriter, decoded: _Scan, block: Block, count: Value) -> Non
     rewriter.erase(yielded)
     outputs = len(decoded.outputs)
     made = [
-        _update_output(rewriter, decoded, old, new, (at, end))
+        _update_output(inside, decoded, old, new, place)
         for old, new in zip(block.arguments[1 + carried :], values[:outputs], strict=True)
     ]
-    one = constant(rewriter, 1, I64, before=end)
-    following = rewriter.create("stablehlo.add", (step, one), before=end).result
+    following = inside.infer("stablehlo.add", step, inside.constant(1, I64))
     rewriter.set_operands(end, (following, *values[outputs:], *made))
 
 
-def _slice(rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Operation) -> Value:
-    """Return the slice of an input `value` of the scan at step `at`, without the scanned dimension.
-
-    Ops are inserted before `end`.
-    """
+def _slice(at: InsertionPoint, decoded: _Scan, value: Value, place: Value) -> Value:
+    """Return the slice of an input `value` at index `place`, without the scanned dimension."""
     type, d = value.type, decoded.dimension
     assert isinstance(type, TensorType)
-    sizes = [1 if k == d else size for k, size in enumerate(type.sizes)]
     rest = [size for k, size in enumerate(type.sizes) if k != d and size is not None]
-    if type.is_static:
-        zero = constant(rewriter, 0, I64, before=end)
-        starts = [at if k == d else zero for k in range(type.rank)]
-        part = rewriter.create(
-            "stablehlo.dynamic_slice",
-            (value, *starts),
-            {"slice_sizes": integers([size for size in sizes if size is not None])},
-            before=end,
-        ).result
-    else:
-        part = _dynamic_slice(rewriter, decoded, value, at, end)
-    return reshaped(rewriter, part, *rest, before=end)
+    if not type.is_static:
+        return at.reshape(_dynamic_slice(at, decoded, value, place), *rest)
+    zero = at.constant(0, I64)
+    starts = [place if k == d else zero for k in range(type.rank)]
+    sizes = i64_array([1 if k == d else size for k, size in enumerate(type.shape)])
+    part = at.infer("stablehlo.dynamic_slice", value, *starts, slice_sizes=sizes)
+    return at.reshape(part, *rest)
 
 
-def _dynamic_slice(
-    rewriter: Rewriter, decoded: _Scan, value: Value, at: Value, end: Operation
-) -> Value:
-    """Return the slice of size 1 of an input `value` at step `at`, for dynamic sizes.
+def _dynamic_slice(at: InsertionPoint, decoded: _Scan, value: Value, place: Value) -> Value:
+    """Return the slice of size 1 of an input `value` at index `place`, for dynamic sizes.
 
-    Only the scanned dimension may be dynamic. Ops are inserted before `end`.
+    Only the scanned dimension may be dynamic.
     """
     type, d = value.type, decoded.dimension
     assert isinstance(type, TensorType)
-    zero = constant(rewriter, 0, I64, before=end)
-    flat = [reshaped(rewriter, at if k == d else zero, 1, before=end) for k in range(type.rank)]
-    starts = concatenated(rewriter, flat, before=end)
+    zero = at.constant(0, I64)
+    starts = at.concatenate([at.reshape(place if k == d else zero, 1) for k in range(type.rank)])
     limits = []
     for k, size in enumerate(type.sizes):
         if k == d:
-            one = constant(rewriter, 1, I64, before=end)
-            limits.append(rewriter.create("stablehlo.add", (at, one), before=end).result)
+            limits.append(at.infer("stablehlo.add", place, at.constant(1, I64)))
         else:
             assert size is not None
-            known = constant(rewriter, size, I32, before=end)
-            limits.append(as_i64(rewriter, known, before=end))
-    flat = [reshaped(rewriter, limit, 1, before=end) for limit in limits]
-    ends = concatenated(rewriter, flat, before=end)
-    steps = splat(rewriter, "1", shaped(I64, type.rank), before=end)
+            limits.append(at.as_i64(at.constant(size, I32)))
+    ends = at.concatenate([at.reshape(limit, 1) for limit in limits])
+    steps = at.splat("1", shaped(I64, type.rank))
     sizes = [1 if k == d else size for k, size in enumerate(type.sizes)]
-    return rewriter.create(
-        "stablehlo.real_dynamic_slice",
-        (value, starts, ends, steps),
-        before=end,
-        types=(shaped(type.element, *sizes),),
-    ).result
+    cut = shaped(type.element, *sizes)
+    return at.make("stablehlo.real_dynamic_slice", cut, value, starts, ends, steps)
 
 
 def _update_output(
-    rewriter: Rewriter, decoded: _Scan, old: Value, new: Value, place: tuple[Value, Operation]
+    at: InsertionPoint, decoded: _Scan, old: Value, new: Value, place: Value
 ) -> Value:
-    """Return the output `old` of a scan with the slice `new` written to it.
-
-    `place` has the index along the scanned dimension, and the operation before which ops are
-    inserted.
-    """
-    at, end = place
+    """Return the output `old` of a scan with the slice `new` written to it at index `place`."""
     type, d = old.type, decoded.dimension
     assert isinstance(type, TensorType)
     sizes = [1 if k == d else size for k, size in enumerate(type.sizes)]
-    part = reshaped(rewriter, new, *[size for size in sizes if size is not None], before=end)
-    zero = constant(rewriter, 0, I64, before=end)
-    starts = [at if k == d else zero for k in range(type.rank)]
-    return rewriter.create(
-        "stablehlo.dynamic_update_slice", (old, part, *starts), before=end, types=(type,)
-    ).result
+    part = at.reshape(new, *[size for size in sizes if size is not None])
+    zero = at.constant(0, I64)
+    starts = [place if k == d else zero for k in range(type.rank)]
+    return at.make("stablehlo.dynamic_update_slice", type, old, part, *starts)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -347,19 +277,19 @@ def ragged_dot(rewriter: Rewriter, op: Operation) -> bool:
     decoded, result = _read_ragged_dot(op), op.result.type
     if decoded is None or not isinstance(result, TensorType):
         return False
+    at = InsertionPoint(rewriter, op)
     # A ragged batching dimension needs no mask: every batch has one product anyway.
     if decoded.ragged in decoded.dims["lhs_batching_dimensions"]:
-        made = _product(rewriter, decoded, decoded.lhs, decoded.rhs, result, group=None)
+        made = _product(at, decoded, decoded.lhs, decoded.rhs, result, group=None)
     # Groups divide the sum over the ragged dimension: the results are separate products.
     elif decoded.ragged in decoded.dims["lhs_contracting_dimensions"]:
-        parts = _groups(rewriter, decoded, shaped(result.element, *result.sizes[1:]), slices=False)
-        if parts is None or not all(isinstance(size, int) for size in result.sizes):
+        parts = _groups(at, decoded, shaped(result.element, *result.sizes[1:]), slices=False)
+        if parts is None or not result.is_static:
             return False
-        rows = [reshaped(rewriter, part, 1, *result.shape[1:], before=op) for part in parts]
-        made = concatenated(rewriter, rows, before=op)
+        made = at.concatenate([at.reshape(part, 1, *result.shape[1:]) for part in parts])
     # Groups divide rows: each row is in one group, so that the masked products add up.
     else:
-        parts = _groups(rewriter, decoded, result, slices=True)
+        parts = _groups(at, decoded, result, slices=True)
         if not parts:
             return False
         made = parts[0]
@@ -400,66 +330,55 @@ def _read_ragged_dot(op: Operation) -> _Ragged | None:
 
 
 def _groups(
-    rewriter: Rewriter, decoded: _Ragged, type: TensorType, *, slices: bool
+    at: InsertionPoint, decoded: _Ragged, type: TensorType, *, slices: bool
 ) -> list[Value] | None:
     """Return the product of each group, with result type `type`.
 
     With `slices`, `rhs` has a dimension of groups, and the list has only the sum of the products.
     `None` if the number of groups is unknown or too large.
     """
-    op, sizes = decoded.op, decoded.sizes.type
+    sizes = decoded.sizes.type
     assert isinstance(sizes, TensorType)
     if not sizes.is_static or not sizes.rank or not 0 < sizes.shape[-1] <= MOST_GROUPS:
         return None
     if slices and not decoded.dims["rhs_group_dimensions"]:
         return None
     lead = sizes.shape[:-1]
-    start = splat(rewriter, "0", shaped(I64, *lead), before=op)
-    numbers = _numbers(rewriter, decoded)
-    zero = like_constant(rewriter, literal(0, decoded.lhs_type.element), decoded.lhs, op)
+    start = at.splat("0", shaped(I64, *lead))
+    numbers = _numbers(at, decoded)
+    zero = like_constant(at, literal(0, decoded.lhs_type.element), decoded.lhs)
     parts: list[Value] = []
     for group in range(sizes.shape[-1]):
-        part = sliced(
-            rewriter, decoded.sizes, [0] * len(lead) + [group], [*lead, group + 1], before=op
-        )
-        count = as_i64(rewriter, reshaped(rewriter, part, *lead, before=op), before=op)
-        limit = rewriter.create("stablehlo.add", (start, count), before=op).result
-        masked = _masked(rewriter, decoded, (start, limit, numbers, zero))
-        rhs = _group_of(rewriter, decoded, group) if slices else decoded.rhs
-        product = _product(rewriter, decoded, masked, rhs, type, group=group if slices else None)
+        part = at.slice(decoded.sizes, [0] * len(lead) + [group], [*lead, group + 1])
+        limit = at.infer("stablehlo.add", start, at.as_i64(at.reshape(part, *lead)))
+        masked = _masked(at, decoded, (start, limit, numbers, zero))
+        rhs = _group_of(at, decoded, group) if slices else decoded.rhs
+        product = _product(at, decoded, masked, rhs, type, group=group if slices else None)
         if slices and parts:
-            product = rewriter.create(
-                "stablehlo.add", (parts[0], product), before=op, types=(type,)
-            ).result
-            parts = []
-        parts.append(product)
+            parts = [at.make("stablehlo.add", type, parts[0], product)]
+        else:
+            parts.append(product)
         # Groups are consecutive along the ragged dimension: each begins where the last one ended.
         start = limit
     return parts
 
 
-def _numbers(rewriter: Rewriter, decoded: _Ragged) -> Value:
+def _numbers(at: InsertionPoint, decoded: _Ragged) -> Value:
     """Return an iota along the ragged dimension of the left operand; its other sizes are 1."""
-    op, type, ragged = decoded.op, decoded.lhs_type, decoded.ragged
-    sizes = [type.sizes[k] if k == ragged else 1 for k in range(type.rank)]
-    properties = {"iota_dimension": i64(ragged)}
-    wanted = shaped(I64, *sizes)
+    type, ragged = decoded.lhs_type, decoded.ragged
+    wanted = shaped(I64, *[type.sizes[k] if k == ragged else 1 for k in range(type.rank)])
     if type.sizes[ragged] is not None:
-        return rewriter.create("stablehlo.iota", (), properties, before=op, types=(wanted,)).result
+        return at.iota(wanted, ragged)
     parts = [
-        known_size(rewriter, decoded.lhs, k, before=op)
-        if k == ragged
-        else splat(rewriter, "1", shaped(I64, 1), before=op)
+        at.known_size(decoded.lhs, k) if k == ragged else at.splat("1", shaped(I64, 1))
         for k in range(type.rank)
     ]
-    shape = concatenated(rewriter, parts, before=op)
-    return rewriter.create(
-        "stablehlo.dynamic_iota", (shape,), properties, before=op, types=(wanted,)
-    ).result
+    shape, along = at.concatenate(parts), i64(ragged)
+    return at.make("stablehlo.dynamic_iota", wanted, shape, iota_dimension=along)
 
 
 def _masked(
-    rewriter: Rewriter, decoded: _Ragged, known: tuple[Value, Value, Value, Value]
+    at: InsertionPoint, decoded: _Ragged, known: tuple[Value, Value, Value, Value]
 ) -> Value:
     """Return the left operand with zeros outside one group.
 
@@ -467,97 +386,49 @@ def _masked(
     it, and zeros in the shape of the left operand.
     """
     start, limit, numbers, zero = known
-    op, type = decoded.op, decoded.lhs_type
-    outer = [
-        k
-        for k in range(type.rank)
-        if k not in decoded.dims["lhs_batching_dimensions"]
-        and k not in decoded.dims["lhs_contracting_dimensions"]
-        and k < decoded.ragged
-    ]
+    type = decoded.lhs_type
+    batching = decoded.dims["lhs_batching_dimensions"]
+    inner = (*batching, *decoded.dims["lhs_contracting_dimensions"])
+    outer = [k for k in range(min(type.rank, decoded.ragged)) if k not in inner]
     assert isinstance(start.type, TensorType)
     # Group sizes have the leading batching and outer dimensions of the left operand.
-    dims = [*decoded.dims["lhs_batching_dimensions"], *outer][: start.type.rank]
-    low = _spread(rewriter, decoded, start, dims)
-    high = _spread(rewriter, decoded, limit, dims)
-    at = _spread(rewriter, decoded, numbers, range(type.rank))
-    pred = with_element(type, I1)
-    inside = []
-    for direction, border in (("GE", low), ("LT", high)):
-        properties = {
-            "comparison_direction": EnumAttr("stablehlo", "comparison_direction", direction)
-        }
-        inside.append(
-            rewriter.create(
-                "stablehlo.compare", (at, border), properties, before=op, types=(pred,)
-            ).result
-        )
-    both = rewriter.create("stablehlo.and", inside, before=op, types=(pred,)).result
-    return rewriter.create(
-        "stablehlo.select", (both, decoded.lhs, zero), before=op, types=(type,)
-    ).result
+    dims = [*batching, *outer][: start.type.rank]
+    whole, pred = with_element(type, I64), with_element(type, I1)
+    low, high, place = (
+        at.broadcast(value, along, whole, decoded.lhs)
+        for value, along in ((start, dims), (limit, dims), (numbers, range(type.rank)))
+    )
+    inside = at.compare("GE", place, low, pred), at.compare("LT", place, high, pred)
+    both = at.make("stablehlo.and", pred, *inside)
+    return at.make("stablehlo.select", type, both, decoded.lhs, zero)
 
 
-def _spread(
-    rewriter: Rewriter, decoded: _Ragged, value: Value, dims: Dims | list[int] | range
-) -> Value:
-    """Return integers broadcast to the shape of the left operand, as `i64`.
-
-    `dims` has, for each dimension of `value`, the dimension of the left operand.
-    """
-    op, type = decoded.op, with_element(decoded.lhs_type, I64)
-    properties = {"broadcast_dimensions": integers(dims)}
-    if type.is_static:
-        return rewriter.create(
-            "stablehlo.broadcast_in_dim", (value,), properties, before=op, types=(type,)
-        ).result
-    extents = TensorType(INDEX, (type.rank,))
-    sizes = rewriter.create("shape.shape_of", (decoded.lhs,), before=op, types=(extents,))
-    return rewriter.create(
-        "stablehlo.dynamic_broadcast_in_dim",
-        (value, sizes.result),
-        properties,
-        before=op,
-        types=(type,),
-    ).result
-
-
-def _group_of(rewriter: Rewriter, decoded: _Ragged, group: int) -> Value:
+def _group_of(at: InsertionPoint, decoded: _Ragged, group: int) -> Value:
     """Return the slice of the right operand for group `group`, without the dimension of groups."""
-    op, type, at = decoded.op, decoded.rhs_type, decoded.dims["rhs_group_dimensions"][0]
-    rest = [k for k in range(type.rank) if k != at]
+    type, d = decoded.rhs_type, decoded.dims["rhs_group_dimensions"][0]
+    rest = [k for k in range(type.rank) if k != d]
     if type.is_static:
-        starts = [group if k == at else 0 for k in range(type.rank)]
-        limits = [group + 1 if k == at else type.shape[k] for k in range(type.rank)]
-        part = sliced(rewriter, decoded.rhs, starts, limits, before=op)
-        return reshaped(rewriter, part, *[type.shape[k] for k in rest], before=op)
+        starts = [group if k == d else 0 for k in range(type.rank)]
+        limits = [group + 1 if k == d else type.shape[k] for k in range(type.rank)]
+        part = at.slice(decoded.rhs, starts, limits)
+        return at.reshape(part, *[type.shape[k] for k in rest])
     lows, highs = [], []
     for k in range(type.rank):
-        if k == at:
-            lows.append(constant(rewriter, [group], I64, before=op))
-            highs.append(constant(rewriter, [group + 1], I64, before=op))
+        lows.append(at.constant([group if k == d else 0], I64))
+        if k == d:
+            highs.append(at.constant([group + 1], I64))
         else:
-            lows.append(constant(rewriter, [0], I64, before=op))
-            size = dimension_size(rewriter, decoded.rhs, k, before=op)
-            highs.append(reshaped(rewriter, size, 1, before=op))
-    bounds = [concatenated(rewriter, parts, before=op) for parts in (lows, highs)]
-    steps = splat(rewriter, "1", shaped(I64, type.rank), before=op)
-    sizes = tuple([1 if k == at else type.sizes[k] for k in range(type.rank)])
-    part = rewriter.create(
-        "stablehlo.real_dynamic_slice",
-        (decoded.rhs, *bounds, steps),
-        before=op,
-        types=(shaped(type.element, *sizes),),
-    ).result
-    shape = concatenated(rewriter, [highs[k] for k in rest], before=op)
+            highs.append(at.reshape(at.as_i64(at.size(decoded.rhs, k)), 1))
+    bounds = at.concatenate(lows), at.concatenate(highs), at.splat("1", shaped(I64, type.rank))
+    cut = shaped(type.element, *[1 if k == d else type.sizes[k] for k in range(type.rank)])
+    part = at.make("stablehlo.real_dynamic_slice", cut, decoded.rhs, *bounds)
+    shape = at.concatenate([highs[k] for k in rest])
     flat = shaped(type.element, *[type.sizes[k] for k in rest])
-    return rewriter.create(
-        "stablehlo.dynamic_reshape", (part, shape), before=op, types=(flat,)
-    ).result
+    return at.make("stablehlo.dynamic_reshape", flat, part, shape)
 
 
 def _product(
-    rewriter: Rewriter,
+    at: InsertionPoint,
     decoded: _Ragged,
     lhs: Value,
     rhs: Value,
@@ -571,7 +442,7 @@ def _product(
     `rhs`: later dimension numbers are 1 less.
     """
     # No dimension comes after the rank: without a group, none is renumbered.
-    at = decoded.dims["rhs_group_dimensions"][0] if group is not None else decoded.rhs_type.rank
+    gone = decoded.dims["rhs_group_dimensions"][0] if group is not None else decoded.rhs_type.rank
     fields = []
     for name in (
         "lhs_batching_dimensions",
@@ -581,13 +452,15 @@ def _product(
     ):
         dims = decoded.dims[name]
         if name.startswith("rhs"):
-            dims = tuple([k - (k > at) for k in dims])
+            dims = tuple([k - (k > gone) for k in dims])
         if dims:
             fields.append((name, dims))
-    properties = {
+    dot = StructAttr("stablehlo", "dot", tuple(fields))
+    return at.make(
+        "stablehlo.dot_general",
+        type,
+        lhs,
+        rhs,
         **decoded.properties,
-        "dot_dimension_numbers": StructAttr("stablehlo", "dot", tuple(fields)),
-    }
-    return rewriter.create(
-        "stablehlo.dot_general", (lhs, rhs), properties, before=decoded.op, types=(type,)
-    ).result
+        dot_dimension_numbers=dot,
+    )

@@ -14,7 +14,6 @@ from typing import Final
 
 from hloscope.ir import TensorType
 from hloscope.mlir import (
-    Attribute,
     DenseAttr,
     FloatAttr,
     IntegerAttr,
@@ -23,6 +22,7 @@ from hloscope.mlir import (
     Value,
     elements,
 )
+from hloscope.passes.conversion import InsertionPoint
 from hloscope.passes.framework import Pass, until_none_fits
 from hloscope.passes.legalizing.terms import (
     Site,
@@ -42,7 +42,8 @@ from hloscope.passes.legalizing.terms import (
     sine,
     sqrt,
 )
-from hloscope.passes.rewriting import Pattern, Rewriter
+from hloscope.passes.patterns import Pattern
+from hloscope.passes.rewriting import Rewriter
 
 
 def expand_exponential(z: Term) -> Term:
@@ -276,19 +277,16 @@ EXPANSIONS: Final[dict[str, Callable[[Term], Term]]] = {
 }
 
 
-def _constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operation) -> Value:
+def _constant(at: InsertionPoint, value: DenseAttr, like: Value) -> Value:
     """Create a constant in the shape of `like`; for dynamic sizes, a `chlo.constant_like`."""
     type, scalar = like.type, value.type
     assert isinstance(type, TensorType)
     assert isinstance(scalar, TensorType)
     if type.is_static:
-        return like_constant(rewriter, value, like, before)
+        return like_constant(at, value, like)
     bits = int.from_bytes(elements(value).raw, "little")
     own = TensorType(scalar.element, type.sizes, None, type.bounds, type.encoding)
-    properties: dict[str, Attribute] = {"value": FloatAttr(bits, scalar.element)}
-    return rewriter.create(
-        "chlo.constant_like", (like,), properties, before=before, types=(own,)
-    ).result
+    return at.make("chlo.constant_like", own, like, value=FloatAttr(bits, scalar.element))
 
 
 def _has_default_accuracy(op: Operation) -> bool:
@@ -318,7 +316,7 @@ def _expand(rewriter: Rewriter, op: Operation) -> bool:
     if op.result.type != type or not _has_default_accuracy(op):
         return False
     expansion = EXPANSIONS[op.name.partition(".")[2]]
-    made = expansion(Term(op.operands[0], Site(rewriter, op, _constant)))
+    made = expansion(Term(op.operands[0], Site(InsertionPoint(rewriter, op), _constant)))
     rewriter.replace(op, [made.value])
     return True
 

@@ -9,12 +9,10 @@ from hloscope.ir import FunctionType, TensorType, Type
 from hloscope.mlir import (
     I32,
     Attribute,
-    Block,
     DictAttr,
     IntegerAttr,
     NameLoc,
     Operation,
-    Region,
     StringAttr,
     SymbolAttr,
     TypeAttr,
@@ -23,10 +21,11 @@ from hloscope.mlir import (
 )
 from hloscope.mlir.dialects import DEFINITIONS
 from hloscope.passes.conversion import Conversion
-from hloscope.passes.framework import Option, Pass, Run, names
+from hloscope.passes.framework import Option, Pass, Run, names, postorder
+from hloscope.passes.patterns import Pattern, Patterns
 from hloscope.passes.regions import is_terminator
-from hloscope.passes.rewriting import OpenBlock, Pattern, Patterns, Rewriter
-from hloscope.stablehlo import clone
+from hloscope.passes.rewriting import OpenBlock, Rewriter
+from hloscope.stablehlo import clone, region_of
 
 # --------------------------------------------------------------------------------------------------
 # `stablehlo-wrap-in-composite`: replaces ops by composites of functions that hold the op.
@@ -119,7 +118,6 @@ def _wrap(
         version: Version of the composite.
         body: Block at whose end the decomposition is inserted.
     """
-    types = tuple([value.type for value in operation.results])
     rewriter.insert(_implementation(operation, symbol), into=body)
     written = {**operation.properties, **operation.attributes}
     properties: dict[str, Attribute] = {
@@ -128,10 +126,7 @@ def _wrap(
         "decomposition": SymbolAttr(symbol),
         "version": version,
     }
-    new = rewriter.create(
-        "stablehlo.composite", operation.operands, properties, before=operation, types=types
-    )
-    rewriter.replace(operation, new.results)
+    rewriter.replace_by(operation, "stablehlo.composite", operation.operands, properties)
 
 
 def _implementation(operation: Operation, symbol: str) -> Operation:
@@ -142,9 +137,6 @@ def _implementation(operation: Operation, symbol: str) -> Operation:
     copy = clone(operation, {})
     copy.operands = arguments
     end = Operation("func.return", copy.results)
-    block = Block(arguments, (copy, end))
-    for argument in arguments:
-        argument.owner = block
     return Operation(
         "func.func",
         (),
@@ -154,7 +146,7 @@ def _implementation(operation: Operation, symbol: str) -> Operation:
             "function_type": TypeAttr(FunctionType(inputs, results)),
             "sym_visibility": StringAttr(b"private"),
         },
-        regions=(Region((block,)),),
+        regions=(region_of(arguments, (copy, end)),),
     )
 
 
@@ -189,10 +181,7 @@ def composite(rewriter: Rewriter, op: Operation) -> bool:
     callee = op.get("decomposition")
     if not isinstance(callee, SymbolAttr):
         return False
-    types = [value.type for value in op.results]
-    new = rewriter.create("func.call", op.operands, {"callee": callee}, before=op, types=types)
-    rewriter.replace(op, new.results)
-    return True
+    return rewriter.replace_by(op, "func.call", op.operands, {"callee": callee})
 
 
 def _call_decompositions(run: Run) -> None:
@@ -233,7 +222,7 @@ def _is_probed(type: Type) -> bool:
 
 def _add_probes(run: Run) -> None:
     rewriter, number = run.rewriter, 0
-    for operation in _inner_first(rewriter):
+    for operation in postorder(rewriter.module):
         if operation.name == "stablehlo.constant":
             continue
         for value in operation.results:
@@ -241,18 +230,6 @@ def _add_probes(run: Run) -> None:
                 number += 1
                 _probe(rewriter, operation, value, _name(operation, number, run))
                 run.fired["probe"] += 1
-
-
-def _inner_first(rewriter: Rewriter) -> list[Operation]:
-    """Return all operations, each after those in its regions."""
-    order: list[Operation] = []
-    stack = [rewriter.module]
-    while stack:
-        operation = stack.pop()
-        order.append(operation)
-        stack += operation.inside
-    order.reverse()
-    return order[:-1]
 
 
 def _name(operation: Operation, number: int, run: Run) -> str:
@@ -290,7 +267,6 @@ ADD_PROBES: Final = Pass(
         "useDebugInfo": Option(
             default=False,
             help="Name probes after the locations of their ops.",
-            read=lambda text: text == "true",
         )
     },
 )

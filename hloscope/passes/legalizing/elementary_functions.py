@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from hloscope.ir import ELEMENT_TYPES, TensorType
 from hloscope.mlir import Operation, integer_type, is_signless
+from hloscope.passes.conversion import InsertionPoint
 from hloscope.passes.legalizing.terms import (
     ANY,
     Expansion,
@@ -27,7 +28,8 @@ from hloscope.passes.legalizing.terms import (
     sign,
     sqrt,
 )
-from hloscope.passes.rewriting import Pattern, Rewriter
+from hloscope.passes.patterns import Pattern
+from hloscope.passes.rewriting import Rewriter
 
 # --------------------------------------------------------------------------------------------------
 # Inverse trigonometric and hyperbolic functions of real and complex numbers.
@@ -483,7 +485,7 @@ def mulhi(rewriter: Rewriter, op: Operation) -> bool:
     element = first.element
     if element.kind not in ("signed", "unsigned") or element.bits > 64:
         return False
-    site = Site(rewriter, op)
+    site = Site(InsertionPoint(rewriter, op))
     x, y = (Term(value, site) for value in op.operands)
     if element.bits < 64:
         made = narrow_mulhi(x, y)

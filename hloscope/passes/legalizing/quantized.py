@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.errors import Diagnostic
-from hloscope.ir import QuantizedType, TensorType
+from hloscope.ir import QuantizedType, TensorType, Type
 from hloscope.mlir import Definition, Operation, Value, function_type
 from hloscope.mlir.dialects import DEFINITIONS
 from hloscope.passes.conversion import (
     Conversion,
+    InsertionPoint,
     convert_function,
     convert_regions,
     replace_converted,
@@ -18,25 +19,22 @@ from hloscope.passes.framework import Pass, Run, until_none_fits
 from hloscope.passes.legalizing.quantized_products import (
     F32,
     I32,
+    Quantizer,
     along,
     as_elements,
-    broadcast,
-    convert,
     expressed_of,
     has_quantized,
     hybrid,
     integer_product,
     kind_of,
-    numbers,
     of_convolution,
     of_dot,
-    parameters,
     quantized,
-    rounded,
     storage_of,
     stored,
 )
-from hloscope.passes.rewriting import Patterns, Rewriter
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
 
 # --------------------------------------------------------------------------------------------------
 # `stablehlo-legalize-quant-to-math`: quantized programs as arithmetic on stored integers.
@@ -83,19 +81,18 @@ def quantize(rewriter: Rewriter, op: Operation) -> bool:
         return False
     assert isinstance(wanted, TensorType)
     (value,) = stored(rewriter, op)
-    given = quantized(source)
+    given, at = quantized(source), Quantizer(rewriter, op)
     if given is not None:
-        made = requantized(rewriter, value, (given, target), wanted, op)
+        made = requantized(at, value, (given, target), wanted)
         replace_converted(rewriter, op, [made])
         return True
-    scales, zeros, axis = parameters(rewriter, target, F32, before=op)
-    low = numbers(rewriter, [target.storage_min], F32, per_axis=False, before=op)
-    high = numbers(rewriter, [target.storage_max], F32, per_axis=False, before=op)
-    made = broadcast(rewriter, "divide", (value, scales), source, axis, before=op)
-    made = broadcast(rewriter, "add", (made, zeros), source, axis, before=op)
-    made = rewriter.create("stablehlo.clamp", (low, made, high), before=op, types=(source,)).result
-    made = rounded(rewriter, made, target, clamps=False, before=op)
-    replace_converted(rewriter, op, [convert(rewriter, made, wanted, before=op)])
+    scales, zeros, axis = at.parameters(target, F32)
+    low, high = at.limits(target, F32)
+    made = at.combine("divide", value, scales, source, axis)
+    made = at.combine("add", made, zeros, source, axis)
+    made = at.make("stablehlo.clamp", source, low, made, high)
+    made = at.round(made, target, clamps=False)
+    replace_converted(rewriter, op, [at.convert(made, wanted)])
     return True
 
 
@@ -122,36 +119,29 @@ def _is_simple(type: QuantizedType | None) -> bool:
 
 
 def requantized(
-    rewriter: Rewriter,
-    value: Value,
-    types: tuple[QuantizedType, QuantizedType],
-    wanted: TensorType,
-    op: Operation,
+    at: Quantizer, value: Value, types: tuple[QuantizedType, QuantizedType], wanted: TensorType
 ) -> Value:
     """Return stored integers of one quantized type as stored integers of another.
 
     Args:
-        rewriter: The rewriter of the module.
+        at: Where ops are created.
         value: The stored integers.
         types: The source and the target type.
         wanted: Type of the returned tensor.
-        op: Operation before which ops are inserted.
     """
     source, target = types
     if source == target:
-        return convert(rewriter, value, wanted, before=op)
-    made = convert(rewriter, value, as_elements(wanted, F32), before=op)
-    made = _merged(rewriter, made, source, target, op)
-    made = rounded(rewriter, made, target, clamps=wanted.element.bits < 32, before=op)
-    return convert(rewriter, made, wanted, before=op)
+        return at.convert(value, wanted)
+    made = at.convert(value, as_elements(wanted, F32))
+    made = _merged(at, made, source, target)
+    made = at.round(made, target, clamps=wanted.element.bits < 32)
+    return at.convert(made, wanted)
 
 
-def _merged(
-    rewriter: Rewriter, value: Value, source: QuantizedType, target: QuantizedType, op: Operation
-) -> Value:
+def _merged(at: Quantizer, value: Value, source: QuantizedType, target: QuantizedType) -> Value:
     """Return `value * s + z`: stored numbers of type `source` in the scale of type `target`.
 
-    `s` is the ratio of scales, and `z` the remaining zero point. Ops are inserted before `op`.
+    `s` is the ratio of scales, and `z` the remaining zero point.
     """
     per_axis = source.is_per_axis or target.is_per_axis
     count = max(len(source.scales), len(target.scales)) if per_axis else 1
@@ -164,11 +154,10 @@ def _merged(
     axis = along(target if target.is_per_axis else source)
     type = value.type
     assert isinstance(type, TensorType)
-    factor = numbers(rewriter, ratios, F32, per_axis=per_axis, before=op)
-    made = broadcast(rewriter, "multiply", (value, factor), type, axis, before=op)
+    factor = at.numbers(ratios, F32, per_axis=per_axis)
+    made = at.combine("multiply", value, factor, type, axis)
     if any(zeros):
-        shift = numbers(rewriter, zeros, F32, per_axis=per_axis, before=op)
-        made = broadcast(rewriter, "add", (made, shift), type, axis, before=op)
+        made = at.combine("add", made, at.numbers(zeros, F32, per_axis=per_axis), type, axis)
     return made
 
 
@@ -180,13 +169,12 @@ def dequantize(rewriter: Rewriter, op: Operation) -> bool:
         return False
     (value,) = stored(rewriter, op)
     whole, real = as_elements(value.type, I32), as_elements(value.type, F32)
-    scales, zeros, axis = parameters(rewriter, given, I32, before=op)
-    made = convert(rewriter, value, whole, before=op)
-    made = broadcast(rewriter, "subtract", (made, zeros), whole, axis, before=op)
-    made = convert(rewriter, made, real, before=op)
-    made = broadcast(rewriter, "multiply", (made, scales), real, axis, before=op)
+    at = Quantizer(rewriter, op)
+    scales, zeros, axis = at.parameters(given, I32)
+    made = at.combine("subtract", at.convert(value, whole), zeros, whole, axis)
+    made = at.combine("multiply", at.convert(made, real), scales, real, axis)
     if op.result.type != real:
-        made = convert(rewriter, made, as_elements(real, given.expressed), before=op)
+        made = at.convert(made, as_elements(real, given.expressed))
     rewriter.replace(op, [made])
     return True
 
@@ -208,30 +196,26 @@ def add(rewriter: Rewriter, op: Operation) -> bool:
             return False
         return _add_along(rewriter, op, result, wanted)
     # Sums of narrow integers may exceed their type, so that `i32` holds them until the clamp.
-    whole = as_elements(wanted, I32)
-    values = [
-        requantized(rewriter, value, (source, result), whole, op)
+    at, whole = Quantizer(rewriter, op), as_elements(wanted, I32)
+    one, other = [
+        requantized(at, value, (source, result), whole)
         for value, source in zip(stored(rewriter, op), (left, right), strict=True)
     ]
-    zero = numbers(rewriter, result.zero_points, I32, per_axis=False, before=op)
-    made = broadcast(rewriter, "add", (values[0], values[1]), whole, before=op)
-    made = broadcast(rewriter, "subtract", (made, zero), whole, before=op)
+    zero = at.number(result.zero_points[0], I32)
+    made = at.combine("subtract", at.combine("add", one, other, whole), zero, whole)
     if wanted.element != I32:
-        low = numbers(rewriter, [result.storage_min], I32, per_axis=False, before=op)
-        high = numbers(rewriter, [result.storage_max], I32, per_axis=False, before=op)
-        made = rewriter.create(
-            "stablehlo.clamp", (low, made, high), before=op, types=(whole,)
-        ).result
-        made = convert(rewriter, made, wanted, before=op)
+        low, high = at.limits(result, I32)
+        made = at.convert(at.make("stablehlo.clamp", whole, low, made, high), wanted)
     replace_converted(rewriter, op, [made])
     return True
 
 
 def _add_along(rewriter: Rewriter, op: Operation, type: QuantizedType, wanted: TensorType) -> bool:
-    made = rewriter.create("stablehlo.add", stored(rewriter, op), before=op, types=(wanted,)).result
+    at = Quantizer(rewriter, op)
+    made = at.make("stablehlo.add", wanted, *stored(rewriter, op))
     if any(type.zero_points):
-        zeros = numbers(rewriter, type.zero_points, I32, per_axis=True, before=op)
-        made = broadcast(rewriter, "subtract", (made, zeros), wanted, along(type), before=op)
+        zeros = at.per_axis(type.zero_points, I32)
+        made = at.combine("subtract", made, zeros, wanted, along(type))
     replace_converted(rewriter, op, [made])
     return True
 
@@ -341,16 +325,8 @@ def dequantized(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a quantized op by dequantized operands, the op on floats, and quantized results."""
     if not has_quantized(op) or op.regions:
         return False
-    operands = []
-    for value in op.operands:
-        if quantized(value.type) is None:
-            operands.append(value)
-        else:
-            type = expressed_of(value.type)
-            made = rewriter.create(
-                "stablehlo.uniform_dequantize", (value,), before=op, types=(type,)
-            )
-            operands.append(made.result)
+    at = InsertionPoint(rewriter, op)
+    operands = [_as(at, "uniform_dequantize", v, expressed_of(v.type)) for v in op.operands]
     new = rewriter.create(
         op.name,
         operands,
@@ -359,17 +335,14 @@ def dequantized(rewriter: Rewriter, op: Operation) -> bool:
         types=[expressed_of(value.type) for value in op.results],
         attributes=op.attributes,
     )
-    results = []
-    for old, made_value in zip(op.results, new.results, strict=True):
-        if quantized(old.type) is None:
-            results.append(made_value)
-        else:
-            back = rewriter.create(
-                "stablehlo.uniform_quantize", (made_value,), before=op, types=(old.type,)
-            )
-            results.append(back.result)
-    rewriter.replace(op, results)
+    both = zip(op.results, new.results, strict=True)
+    rewriter.replace(op, [_as(at, "uniform_quantize", made, old.type) for old, made in both])
     return True
+
+
+def _as(at: InsertionPoint, name: str, value: Value, type: Type) -> Value:
+    """Return a value converted to `type` by an op; a value of that type is returned unchanged."""
+    return value if value.type == type else at.make(f"stablehlo.{name}", type, value)
 
 
 QUANTIZED_TO_QDQ: Final = Pass(

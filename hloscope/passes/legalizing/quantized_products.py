@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import count
 from math import prod
 from typing import Final, NamedTuple
 
@@ -10,6 +11,7 @@ from hloscope.errors import VerifyError
 from hloscope.ir import ELEMENT_TYPES, Dims, ElementType, QuantizedType, TensorType, Type, encode
 from hloscope.mlir import (
     I64,
+    NO_ATTRIBUTES,
     Attribute,
     DenseArrayAttr,
     DenseAttr,
@@ -19,18 +21,15 @@ from hloscope.mlir import (
     expanded,
 )
 from hloscope.passes.conversion import (
-    concatenated,
-    constant,
+    InsertionPoint,
     converted,
     dense,
-    i64,
-    integers,
     replace_converted,
-    reshaped,
     shaped,
 )
 from hloscope.passes.legalizing.versions import adding
 from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import i64_array
 
 # --------------------------------------------------------------------------------------------------
 # Products of quantized tensors: integer products, corrected for zero points.
@@ -49,25 +48,14 @@ def hybrid(rewriter: Rewriter, op: Operation) -> bool:
     lhs, rhs = stored(rewriter, op)
     weights = quantized(op.operands[1].type)
     assert weights is not None
-    type = as_elements(rhs.type, F32)
-    barrier = rewriter.create(
-        "stablehlo.optimization_barrier", (rhs,), before=op, types=(rhs.type,)
-    )
-    scales, zeros, along = parameters(rewriter, weights, F32, before=op)
-    value = convert(rewriter, barrier.result, type, before=op)
+    at, type = Quantizer(rewriter, op), as_elements(rhs.type, F32)
+    barrier = at.make("stablehlo.optimization_barrier", rhs.type, rhs)
+    scales, zeros, along = at.parameters(weights, F32)
+    value = at.convert(barrier, type)
     if any(weights.zero_points):
-        value = broadcast(rewriter, "subtract", (value, zeros), type, along, before=op)
-    value = broadcast(rewriter, "multiply", (value, scales), type, along, before=op)
-    new = rewriter.create(
-        op.name,
-        (lhs, value),
-        op.properties,
-        before=op,
-        types=(op.result.type,),
-        attributes=op.attributes,
-    )
-    rewriter.replace(op, new.results)
-    return True
+        value = at.combine("subtract", value, zeros, type, along)
+    value = at.combine("multiply", value, scales, type, along)
+    return rewriter.replace_by(op, op.name, (lhs, value), op.properties, attributes=op.attributes)
 
 
 def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
@@ -81,50 +69,46 @@ def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
     assert left is not None
     assert right is not None
     assert result is not None
-    type = as_elements(op.result.type, I32)
-    lhs, made = _kernel(rewriter, op, (lhs, rhs), left.zero_points[0], type)
+    at, type = Quantizer(rewriter, op), as_elements(op.result.type, I32)
+    lhs, made = _kernel(at, (lhs, rhs), left.zero_points[0], type)
     right_zero = right.zero_points[0] if right.is_per_tensor else 0
-    offset = _Offset(rewriter, op, lhs, rhs, made, dims).value(left.zero_points[0], right_zero)
+    offset = _Offset(at, lhs, rhs, made, dims).value(left.zero_points[0], right_zero)
     # Both scales factor out of the sum, so that one multiplication rescales to the result.
     scale = left.scales[0] * right.scales[0] / result.scales[0]
     if abs(scale - 1.0) > NEAR_ONE:
-        factor = numbers(rewriter, [scale], F32, per_axis=False, before=op)
-        made = _scaled(rewriter, made, factor, op)
+        factor = at.number(scale, F32)
+        made = _scaled(at, made, factor)
         if offset is not None:
-            offset = _scaled(rewriter, offset, factor, op)
-    zero = result.zero_points[0] if result.is_per_tensor else 0
-    added = numbers(rewriter, [zero], I32, per_axis=False, before=op)
+            offset = _scaled(at, offset, factor)
+    added = at.number(result.zero_points[0] if result.is_per_tensor else 0, I32)
     if offset is not None:
-        added = broadcast(rewriter, "subtract", (added, offset), type, before=op)
-    made = broadcast(rewriter, "add", (made, added), type, before=op)
+        added = at.combine("subtract", added, offset, type)
+    made = at.combine("add", made, added, type)
     wanted = storage_of(op.result.type)
     assert isinstance(wanted, TensorType)
-    replace_converted(rewriter, op, [convert(rewriter, made, wanted, before=op)])
+    replace_converted(rewriter, op, [at.convert(made, wanted)])
     return True
 
 
-def _scaled(rewriter: Rewriter, value: Value, factor: Value, op: Operation) -> Value:
+def _scaled(at: Quantizer, value: Value, factor: Value) -> Value:
     """Return the integers `value` times the float `factor`, truncated to integers."""
     assert isinstance(value.type, TensorType)
     wide = as_elements(value.type, F32)
-    made = convert(rewriter, value, wide, before=op)
-    made = broadcast(rewriter, "multiply", (made, factor), wide, before=op)
-    return convert(rewriter, made, value.type, before=op)
+    return at.convert(at.combine("multiply", at.convert(value, wide), factor, wide), value.type)
 
 
 def _kernel(
-    rewriter: Rewriter, op: Operation, operands: tuple[Value, Value], zero: int, type: TensorType
+    at: Quantizer, operands: tuple[Value, Value], zero: int, type: TensorType
 ) -> tuple[Value, Value]:
     """Return the left operand, padded if necessary, and the product of stored integers.
 
     Args:
-        rewriter: The rewriter of the module.
-        op: The quantized product.
+        at: Where ops are created: at the quantized product.
         operands: Stored integers of both operands.
         zero: Zero point of the left operand, with which a convolution is padded.
         type: Type of the product.
     """
-    lhs, rhs = operands
+    (lhs, rhs), op = operands, at.before
     properties: dict[str, Attribute] = dict(op.properties)
     name = op.name
     if name == "stablehlo.dot":
@@ -132,23 +116,22 @@ def _kernel(
         fields = (("lhs_contracting_dimensions", (1,)), ("rhs_contracting_dimensions", (0,)))
         properties["dot_dimension_numbers"] = StructAttr("stablehlo", "dot", fields)
     elif name == "stablehlo.convolution":
-        lhs, properties = _padded(rewriter, op, lhs, zero, properties)
-    new = rewriter.create(
+        lhs, properties = _padded(at, lhs, zero, properties)
+    new = at.rewriter.create(
         name, (lhs, rhs), properties, before=op, types=(type,), attributes=op.attributes
     )
     return lhs, new.result
 
 
 def _padded(
-    rewriter: Rewriter, op: Operation, lhs: Value, zero: int, properties: dict[str, Attribute]
+    at: Quantizer, lhs: Value, zero: int, properties: dict[str, Attribute]
 ) -> tuple[Value, dict[str, Attribute]]:
     """Return the left operand padded by its zero point, and the attributes without padding.
 
     Both are unchanged unless the op is a convolution with padding.
 
     Args:
-        rewriter: The rewriter of the module.
-        op: Operation before which ops are inserted.
+        at: Where ops are created.
         lhs: The left operand, stored integers.
         zero: Its zero point.
         properties: The attributes of the product.
@@ -172,31 +155,24 @@ def _padded(
         None if size is None else size + a + b
         for size, a, b in zip(type.sizes, low, high, strict=True)
     ]
-    value = dense(str(zero), shaped(type.element))
-    filler = rewriter.constant(value, shaped(type.element), before=op)
-    padded = rewriter.create(
+    padded = at.make(
         "stablehlo.pad",
-        (lhs, filler),
-        {
-            "edge_padding_low": integers(low),
-            "edge_padding_high": integers(high),
-            "interior_padding": integers([0] * type.rank),
-        },
-        before=op,
-        types=(shaped(type.element, *sizes),),
+        shaped(type.element, *sizes),
+        lhs,
+        at.splat(str(zero), shaped(type.element)),
+        edge_padding_low=i64_array(low),
+        edge_padding_high=i64_array(high),
+        interior_padding=i64_array([0] * type.rank),
     )
     none = dense("0", shaped(I64, len(space), 2))
-    return padded.result, {**properties, "padding": none}
+    return padded, {**properties, "padding": none}
 
 
 class _Offset:
     """The offset that zero points add to a product of stored integers."""
 
-    def __init__(
-        self, rewriter: Rewriter, op: Operation, lhs: Value, rhs: Value, made: Value, dims: Product
-    ) -> None:
-        self.rewriter, self.op, self.lhs, self.rhs = rewriter, op, lhs, rhs
-        self.made, self.dims = made, dims
+    def __init__(self, at: Quantizer, lhs: Value, rhs: Value, made: Value, dims: Product) -> None:
+        self.at, self.lhs, self.rhs, self.made, self.dims = at, lhs, rhs, made, dims
         self._sizes: Value | None = None
 
     def value(self, lhs_zero: int, rhs_zero: int) -> Value | None:
@@ -204,11 +180,10 @@ class _Offset:
 
         The arguments are the zero points of the left and the right operand.
         """
-        op, dims, rewriter = self.op, self.dims, self.rewriter
+        at, dims = self.at, self.dims
         total: Value | None = None
-        lhs_type, rhs_type = self.lhs.type, self.rhs.type
+        lhs_type = self.lhs.type
         assert isinstance(lhs_type, TensorType)
-        assert isinstance(rhs_type, TensorType)
         # `zr sum(l)`: sums of the left operand, one for each of its free indices.
         if rhs_zero:
             over = (*dims.lhs_spatial, *dims.lhs_contracting)
@@ -221,65 +196,48 @@ class _Offset:
             first = lhs_type.rank - len(dims.lhs_contracting)
             first = first if dims.channels is None else dims.channels
             part = self._broadcast_sums(part, over, dims.rhs_batching, first)
-            if total is None:
-                total = part
-            else:
-                total = rewriter.create("stablehlo.add", (total, part), before=op).result
+            total = part if total is None else at.infer("stablehlo.add", total, part)
         # `n zl zr` has the opposite sign of both sums in the expansion above.
         if lhs_zero and rhs_zero and total is not None:
-            both = self._constant_part(lhs_zero * rhs_zero, rhs_type)
+            both = self._constant_part(lhs_zero * rhs_zero)
             assert isinstance(total.type, TensorType)
-            total = broadcast(rewriter, "subtract", (total, both), total.type, before=op)
+            total = at.combine("subtract", total, both, total.type)
         return total
 
-    def _constant_part(self, product: int, type: TensorType) -> Value:
+    def _constant_part(self, product: int) -> Value:
         """Return `n * product`, where `n` is the number of terms of each sum, as `i32` of rank 0.
 
-        `product` is the product of both zero points; `type` is the type of the right operand.
+        `product` is the product of both zero points.
         """
-        op, rewriter = self.op, self.rewriter
+        at, type = self.at, self.rhs.type
+        assert isinstance(type, TensorType)
         over = (*self.dims.rhs_spatial, *self.dims.rhs_contracting)
-        count = constant(rewriter, 1, I32, before=op)
+        terms = at.constant(1, I32)
         unknown = [d for d in over if type.sizes[d] is None]
         for d in unknown:
-            size = self._size(self.rhs, d)
-            count = rewriter.create("stablehlo.multiply", (count, size), before=op).result
-        sizes = [type.sizes[d] for d in over]
-        known = prod(extent for extent in sizes if extent is not None)
-        made = numbers(rewriter, [product * known], I32, per_axis=False, before=op)
-        if unknown:
-            made = rewriter.create("stablehlo.multiply", (made, count), before=op).result
-        return made
-
-    def _size(self, value: Value, d: int) -> Value:
-        return self.rewriter.create(
-            "stablehlo.get_dimension_size",
-            (value,),
-            {"dimension": i64(d)},
-            before=self.op,
-            types=(shaped(I32),),
-        ).result
+            terms = at.infer("stablehlo.multiply", terms, at.size(self.rhs, d))
+        known = prod(size for d in over if (size := type.sizes[d]) is not None)
+        made = at.number(product * known, I32)
+        return at.infer("stablehlo.multiply", made, terms) if unknown else made
 
     def _sums(self, value: Value, zero: int, over: Dims) -> Value:
         """Return the sums of stored integers of an operand over dimensions `over`, times `zero`.
 
         `zero` is the zero point of the other operand.
         """
-        op, rewriter, type = self.op, self.rewriter, value.type
+        at, type = self.at, value.type
         assert isinstance(type, TensorType)
-        wide = convert(rewriter, value, as_elements(type, I32), before=op)
-        start = constant(rewriter, 0, I32, before=op)
         rest = shaped(I32, *[s for d, s in enumerate(type.sizes) if d not in over])
-        sums = rewriter.create(
+        operands = at.convert(value, as_elements(type, I32)), at.constant(0, I32)
+        sums = at.rewriter.create(
             "stablehlo.reduce",
-            (wide, start),
-            {"dimensions": integers(over)},
-            before=op,
+            operands,
+            {"dimensions": i64_array(over)},
+            before=at.before,
             types=(rest,),
             regions=(adding(rest),),
         ).result
-        factor = numbers(rewriter, [zero], I32, per_axis=False, before=op)
-        return broadcast(rewriter, "multiply", (sums, factor), rest, before=op)
+        return at.combine("multiply", sums, at.number(zero, I32), rest)
 
     def _broadcast_sums(self, part: Value, over: Dims, batching: Dims, first: int) -> Value:
         """Broadcast the sums `part` of one operand to the shape of the result.
@@ -291,47 +249,32 @@ class _Offset:
             first: Result dimension of the first remaining dimension of the operand; the others
                 follow.
         """
-        op, rewriter, type = self.op, self.rewriter, self.made.type
+        type = self.made.type
         assert isinstance(part.type, TensorType)
         assert isinstance(type, TensorType)
-        rank = part.type.rank + len(over)
         # Result dimensions: batching ones first, then the free ones of each operand, in order.
-        dims, batch, free = [], 0, first
-        for d in range(rank):
-            if d in over:
-                continue
-            if d in batching:
-                dims.append(batch)
-                batch += 1
-            else:
-                dims.append(free)
-                free += 1
-        properties = {"broadcast_dimensions": integers(dims)}
+        batch, free = count(), count(first)
+        dims = [
+            next(batch if d in batching else free)
+            for d in range(part.type.rank + len(over))
+            if d not in over
+        ]
         if type.is_static:
-            return rewriter.create(
-                "stablehlo.broadcast_in_dim", (part,), properties, before=op, types=(type,)
-            ).result
+            return self.at.broadcast(part, dims, type, self.made)
         # Both sums have the result's shape, whose sizes are computed once.
         if self._sizes is None:
             self._sizes = self._sizes_of(type)
-        return rewriter.create(
-            "stablehlo.dynamic_broadcast_in_dim",
-            (part, self._sizes),
-            properties,
-            before=op,
-            types=(type,),
-        ).result
+        return self.at.broadcast_to(part, dims, type, self._sizes)
 
     def _sizes_of(self, type: TensorType) -> Value:
-        op, rewriter = self.op, self.rewriter
-        parts = []
+        at, parts = self.at, []
         for d, size in enumerate(type.sizes):
-            if size is not None:
-                parts.append(constant(rewriter, [size], I64, before=op))
-                continue
-            wide = convert(rewriter, self._size(self.made, d), shaped(I64), before=op)
-            parts.append(reshaped(rewriter, wide, 1, before=op))
-        return concatenated(rewriter, parts, before=op)
+            if size is None:
+                wide = at.convert(at.size(self.made, d), shaped(I64))
+                parts.append(at.reshape(wide, 1))
+            else:
+                parts.append(at.constant([size], I64))
+        return at.concatenate(parts)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -509,81 +452,74 @@ def has_quantized(op: Operation) -> bool:
     return any(quantized(value.type) is not None for value in (*op.operands, *op.results))
 
 
-def numbers(
-    rewriter: Rewriter,
-    values: Sequence[float],
-    element: ElementType,
-    *,
-    per_axis: bool,
-    before: Operation,
-) -> Value:
-    """Create a constant of element type `element`: rank 1 for values per axis, else rank 0."""
-    assert element in (F32, I32)
-    if element == F32:
-        raw = b"".join(encode(value, "f32").to_bytes(4, "little") for value in values)
-    else:
-        raw = b"".join((int(value) % (1 << 32)).to_bytes(4, "little") for value in values)
-    if per_axis and len(set(values)) == 1:
-        raw = raw[:4]
-    type = shaped(element, len(values)) if per_axis else shaped(element)
-    return rewriter.constant(DenseAttr(raw, type), type, before=before)
-
-
-def parameters(
-    rewriter: Rewriter, type: QuantizedType, zero_points: ElementType, *, before: Operation
-) -> tuple[Value, Value, dict[str, Attribute]]:
-    """Create constants of a type's scales and zero points.
-
-    Return both with the attribute that broadcasts them.
-    """
-    axis = type.is_per_axis
-    scales = numbers(rewriter, type.scales, F32, per_axis=axis, before=before)
-    zeros = numbers(rewriter, type.zero_points, zero_points, per_axis=axis, before=before)
-    return scales, zeros, along(type)
-
-
 def along(type: QuantizedType) -> dict[str, Attribute]:
     """Return the attribute with which scales are broadcast along the quantized dimension.
 
     It is empty if the type has one scale for all elements.
     """
-    return {"broadcast_dimensions": integers(type.axes)} if type.is_per_axis else {}
+    return {"broadcast_dimensions": i64_array(type.axes)} if type.is_per_axis else {}
 
 
-def broadcast(
-    rewriter: Rewriter,
-    name: str,
-    values: tuple[Value, Value],
-    type: TensorType,
-    properties: dict[str, Attribute] | None = None,
-    *,
-    before: Operation,
-) -> Value:
-    """Create the CHLO op `broadcast_<name>` of two values, with result type `type`."""
-    return rewriter.create(
-        f"chlo.broadcast_{name}", values, properties or {}, before=before, types=(type,)
-    ).result
+class Quantizer(InsertionPoint):
+    """An insertion point that creates quantization parameters and arithmetic on stored integers."""
+
+    __slots__ = ()
+
+    def number(self, value: float, element: ElementType) -> Value:
+        """Create a constant of rank 0 and element type `f32` or `i32`."""
+        return self.literal(DenseAttr(_raw(value, element), shaped(element)))
+
+    def per_axis(self, values: Sequence[float], element: ElementType) -> Value:
+        """Create a constant of rank 1 and element type `f32` or `i32`, one value for each slice."""
+        different = values if len(set(values)) > 1 else values[:1]
+        raw = b"".join([_raw(value, element) for value in different])
+        return self.literal(DenseAttr(raw, shaped(element, len(values))))
+
+    def numbers(self, values: Sequence[float], element: ElementType, *, per_axis: bool) -> Value:
+        """Create a constant of `values`: rank 1 for values per axis, else rank 0."""
+        return self.per_axis(values, element) if per_axis else self.number(values[0], element)
+
+    def parameters(
+        self, type: QuantizedType, zero_points: ElementType
+    ) -> tuple[Value, Value, dict[str, Attribute]]:
+        """Create constants of a type's scales and zero points.
+
+        Return both with the attribute that broadcasts them.
+        """
+        axis = type.is_per_axis
+        scales = self.numbers(type.scales, F32, per_axis=axis)
+        return scales, self.numbers(type.zero_points, zero_points, per_axis=axis), along(type)
+
+    def combine(
+        self,
+        name: str,
+        left: Value,
+        right: Value,
+        type: TensorType,
+        along: Mapping[str, Attribute] = NO_ATTRIBUTES,
+    ) -> Value:
+        """Create the CHLO op `broadcast_<name>` of two values, with result type `type`.
+
+        `along` has the dimensions along which the second value is broadcast.
+        """
+        return self.make(f"chlo.broadcast_{name}", type, left, right, **along)
+
+    def limits(self, type: QuantizedType, element: ElementType) -> tuple[Value, Value]:
+        """Create constants of the least and the largest stored integer."""
+        return self.number(type.storage_min, element), self.number(type.storage_max, element)
+
+    def round(self, value: Value, type: QuantizedType, *, clamps: bool) -> Value:
+        """Round values in units of the stored integers to the nearest integer.
+
+        With `clamps`, they are clamped to the range of the stored integers.
+        """
+        if clamps:
+            low, high = self.limits(type, F32)
+            value = self.make("stablehlo.clamp", value.type, low, value, high)
+        return self.make("stablehlo.round_nearest_even", value.type, value)
 
 
-def convert(rewriter: Rewriter, value: Value, type: TensorType, *, before: Operation) -> Value:
-    """Create a `stablehlo.convert` to type `type`."""
-    return rewriter.create("stablehlo.convert", (value,), before=before, types=(type,)).result
-
-
-def rounded(
-    rewriter: Rewriter, value: Value, type: QuantizedType, *, clamps: bool, before: Operation
-) -> Value:
-    """Return values in units of the stored integers, rounded to the nearest integer.
-
-    With `clamps`, they are clamped to the range of the stored integers.
-    """
-    own = value.type
-    if clamps:
-        low = numbers(rewriter, [type.storage_min], F32, per_axis=False, before=before)
-        high = numbers(rewriter, [type.storage_max], F32, per_axis=False, before=before)
-        value = rewriter.create(
-            "stablehlo.clamp", (low, value, high), before=before, types=(own,)
-        ).result
-    return rewriter.create(
-        "stablehlo.round_nearest_even", (value,), before=before, types=(own,)
-    ).result
+def _raw(value: float, element: ElementType) -> bytes:
+    assert element in (F32, I32)
+    bits = encode(value, "f32") if element == F32 else int(value) % (1 << 32)
+    return bits.to_bytes(4, "little")

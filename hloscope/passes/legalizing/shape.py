@@ -33,18 +33,13 @@ from hloscope.mlir import (
 from hloscope.passes.conversion import (
     S32,
     Conversion,
-    cast,
-    concatenated,
-    constant,
+    InsertionPoint,
     convert_signature,
-    i64,
-    reshaped,
     shaped,
-    sliced,
-    splat,
 )
 from hloscope.passes.framework import Pass, Run
-from hloscope.passes.rewriting import Patterns, Rewriter
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
 from hloscope.support.lazy import pattern
 
 # --------------------------------------------------------------------------------------------------
@@ -83,16 +78,21 @@ def _as_i32(type: Type) -> Type | None:
     return None
 
 
-def _to_i32(rewriter: Rewriter, value: Value, before: Operation) -> Value:
-    type = _as_i32(value.type)
-    assert type is not None
-    return value if value.type == type else cast(rewriter, value, type, before=before)
+class _Inserter(InsertionPoint):
+    """An insertion point with conversions between `index` and `i32`."""
 
+    __slots__ = ()
 
-def _to_index(rewriter: Rewriter, value: Value, before: Operation) -> Value:
-    assert isinstance(value.type, TensorType)
-    type: Type = shaped(INDEX, *value.type.sizes) if value.type.rank else INDEX
-    return cast(rewriter, value, type, before=before)
+    def to_i32(self, value: Value) -> Value:
+        """Return a value of `index` cast to `i32`."""
+        type = _as_i32(value.type)
+        assert type is not None
+        return value if value.type == type else self.cast(value, type)
+
+    def to_index(self, value: Value) -> Value:
+        """Return a tensor of `i32` cast to `index`."""
+        assert isinstance(value.type, TensorType)
+        return self.cast(value, shaped(INDEX, *value.type.sizes) if value.type.rank else INDEX)
 
 
 def _constant_index(value: Value) -> int | None:
@@ -123,8 +123,8 @@ def const_shape(rewriter: Rewriter, op: Operation) -> bool:
         sizes *= count
     if len(sizes) != count:
         return False
-    made = constant(rewriter, sizes, S32, before=op)
-    rewriter.replace(op, [_to_index(rewriter, made, op)])
+    at = _Inserter(rewriter, op)
+    rewriter.replace(op, [at.to_index(at.constant(sizes, S32))])
     return True
 
 
@@ -134,40 +134,34 @@ def multiply(rewriter: Rewriter, op: Operation) -> bool:
     values = (*op.operands, *op.results)
     if not all(_is_index(value.type) and _as_i32(value.type) for value in values):
         return False
-    operands = []
+    at, operands = _Inserter(rewriter, op), []
     for value in op.operands:
         known = _constant_index(value)
-        if known is None:
-            operands.append(_to_i32(rewriter, value, op))
-        else:
-            operands.append(constant(rewriter, _fits_i32(known), S32, before=op))
-    product = rewriter.create("stablehlo.multiply", operands, before=op).result
-    rewriter.replace(op, [_to_index(rewriter, product, op)])
+        made = at.to_i32(value) if known is None else at.constant(_fits_i32(known), S32)
+        operands.append(made)
+    rewriter.replace(op, [at.to_index(at.infer("stablehlo.multiply", *operands))])
     return True
 
 
 @PATTERNS.on("arith.index_cast")
 def index_cast(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a cast between `index` and integers by a conversion; a scalar becomes rank 0."""
-    value, wanted = op.operands[0], op.result.type
+    value, wanted, at = op.operands[0], op.result.type, _Inserter(rewriter, op)
     if value.type == INDEX:
-        new = _to_i32(rewriter, value, op)
+        made = at.to_i32(value)
         if wanted != S32:
-            array = shaped(wanted)  # type: ignore[arg-type]
-            new = rewriter.create("stablehlo.convert", (new,), before=op, types=(array,)).result
-        rewriter.replace(op, [cast(rewriter, new, wanted, before=op)])
-        return True
-    if not isinstance(value.type, TensorType):
+            made = at.convert(made, shaped(wanted))  # type: ignore[arg-type]
+        made = at.cast(made, wanted)
+    elif not isinstance(value.type, TensorType):
         if wanted != INDEX:
             return False
-        array = shaped(value.type)  # type: ignore[arg-type]
-        new = cast(rewriter, value, array, before=op)
-        rewriter.replace(op, [cast(rewriter, new, wanted, before=op)])
-        return True
-    if not (_as_i32(value.type) and _as_i32(wanted)):
+        made = at.cast(at.cast(value, shaped(value.type)), wanted)  # type: ignore[arg-type]
+    elif not (_as_i32(value.type) and _as_i32(wanted)):
         return False
-    new = _to_i32(rewriter, value, op)
-    rewriter.replace(op, [_to_index(rewriter, new, op) if _is_index(wanted) else new])
+    else:
+        made = at.to_i32(value)
+        made = at.to_index(made) if _is_index(wanted) else made
+    rewriter.replace(op, [made])
     return True
 
 
@@ -180,13 +174,12 @@ def num_elements(rewriter: Rewriter, op: Operation) -> bool:
         return False
     if as_i32.num_elements > _HIGHEST_RANK:
         return False
-    sizes = _to_i32(rewriter, op.operands[0], op)
-    product = constant(rewriter, 1, S32, before=op)
+    at = _Inserter(rewriter, op)
+    sizes, product = at.to_i32(op.operands[0]), at.constant(1, S32)
     for k in range(as_i32.num_elements):
-        part = sliced(rewriter, sizes, [k], [k + 1], before=op)
-        size = reshaped(rewriter, part, before=op)
-        product = rewriter.create("stablehlo.multiply", (product, size), before=op).result
-    rewriter.replace(op, [_to_index(rewriter, product, op)])
+        size = at.reshape(at.slice(sizes, [k], [k + 1]))
+        product = at.infer("stablehlo.multiply", product, size)
+    rewriter.replace(op, [at.to_index(product)])
     return True
 
 
@@ -196,24 +189,10 @@ def shape_of(rewriter: Rewriter, op: Operation) -> bool:
     value, wanted = op.operands[0], op.result.type
     if not isinstance(value.type, TensorType) or wanted != shaped(INDEX, value.type.rank):
         return False
-    if value.type.rank:
-        sizes = []
-        for k in range(value.type.rank):
-            size = _size(rewriter, value, k, op)
-            sizes.append(reshaped(rewriter, size, 1, before=op))
-        made = concatenated(rewriter, sizes, before=op)
-    else:
-        made = constant(rewriter, [], S32, before=op)
-    rewriter.replace(op, [_to_index(rewriter, made, op)])
+    at = _Inserter(rewriter, op)
+    sizes = [at.reshape(at.size(value, k), 1) for k in range(value.type.rank)]
+    rewriter.replace(op, [at.to_index(at.concatenate(sizes) if sizes else at.constant([], S32))])
     return True
-
-
-def _size(rewriter: Rewriter, value: Value, dimension: int, before: Operation) -> Value:
-    properties = {"dimension": i64(dimension)}
-    made = rewriter.create(
-        "stablehlo.get_dimension_size", (value,), properties, before=before, types=(shaped(S32),)
-    )
-    return made.result
 
 
 @PATTERNS.on("shape.broadcast")
@@ -227,15 +206,15 @@ def broadcast(rewriter: Rewriter, op: Operation) -> bool:
     longest = max(counts)
     if op.result.type != shaped(INDEX, longest):
         return False
-    shapes = [_to_i32(rewriter, value, op) for value in op.operands]
+    at = _Inserter(rewriter, op)
+    shapes = [at.to_i32(value) for value in op.operands]
     # Compatible sizes are equal, or one of them is 1: the larger one is the broadcast size, as
     # upstream computes it.  (Sizes of 0 are not considered there either.)
     for k, count in enumerate(counts):
         if count < longest:
-            ones = splat(rewriter, "1", shaped(S32, longest - count), before=op)
-            shapes[k] = concatenated(rewriter, (ones, shapes[k]), before=op)
-    larger = rewriter.create("stablehlo.maximum", shapes, before=op).result
-    rewriter.replace(op, [_to_index(rewriter, larger, op)])
+            ones = at.splat("1", shaped(S32, longest - count))
+            shapes[k] = at.concatenate((ones, shapes[k]))
+    rewriter.replace(op, [at.to_index(at.infer("stablehlo.maximum", *shapes))])
     return True
 
 
@@ -244,10 +223,8 @@ def cast_operands(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a shape operand of element type `index` by one of `i32`."""
     if not all(_as_i32(value.type) for value in op.operands if _is_index(value.type)):
         return False
-    operands = [
-        _to_i32(rewriter, value, op) if _is_index(value.type) else value for value in op.operands
-    ]
-    rewriter.set_operands(op, operands)
+    at = _Inserter(rewriter, op)
+    rewriter.set_operands(op, [at.to_i32(v) if _is_index(v.type) else v for v in op.operands])
     return True
 
 
@@ -259,7 +236,8 @@ def dim(rewriter: Rewriter, op: Operation) -> bool:
         return False
     if not 0 <= number < source.type.rank:
         return False
-    rewriter.replace(op, [_to_index(rewriter, _size(rewriter, source, number, op), op)])
+    at = _Inserter(rewriter, op)
+    rewriter.replace(op, [at.to_index(at.size(source, number))])
     return True
 
 
@@ -274,14 +252,13 @@ def extract(rewriter: Rewriter, op: Operation) -> bool:
         return False
     starts = []
     for value, size in zip(op.operands[1:], type.shape, strict=True):
-        at = _constant_index(value)
-        if at is None or not 0 <= at < size:
+        start = _constant_index(value)
+        if start is None or not 0 <= start < size:
             return False
-        starts.append(at)
-    array = _to_i32(rewriter, source, op)
-    part = sliced(rewriter, array, starts, [at + 1 for at in starts], before=op)
-    element = reshaped(rewriter, part, before=op)
-    rewriter.replace(op, [cast(rewriter, element, op.result.type, before=op)])
+        starts.append(start)
+    at = _Inserter(rewriter, op)
+    part = at.slice(at.to_i32(source), starts, [start + 1 for start in starts])
+    rewriter.replace(op, [at.cast(at.reshape(part), op.result.type)])
     return True
 
 
@@ -291,10 +268,11 @@ def from_elements(rewriter: Rewriter, op: Operation) -> bool:
     type = op.result.type
     if not isinstance(type, TensorType) or type.rank > 1 or not type.is_static:
         return False
+    at = _Inserter(rewriter, op)
     if type.rank == 0:
         if len(op.operands) != 1:
             return False
-        rewriter.replace(op, [cast(rewriter, op.operands[0], type, before=op)])
+        rewriter.replace(op, [at.cast(op.operands[0], type)])
         return True
     if not _is_index(type) or len(op.operands) != type.sizes[0] or not op.operands:
         return False
@@ -304,11 +282,10 @@ def from_elements(rewriter: Rewriter, op: Operation) -> bool:
     for value in op.operands:
         known = _constant_index(value)
         if known is None:
-            parts.append(reshaped(rewriter, _to_i32(rewriter, value, op), 1, before=op))
+            parts.append(at.reshape(at.to_i32(value), 1))
         else:
-            parts.append(constant(rewriter, [_fits_i32(known)], S32, before=op))
-    made = concatenated(rewriter, parts, before=op)
-    rewriter.replace(op, [_to_index(rewriter, made, op)])
+            parts.append(at.constant([_fits_i32(known)], S32))
+    rewriter.replace(op, [at.to_index(at.concatenate(parts))])
     return True
 
 

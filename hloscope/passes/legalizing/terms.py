@@ -8,7 +8,6 @@ from typing import Final, NamedTuple, TypeAlias
 from hloscope.errors import VerifyError
 from hloscope.ir import ELEMENT_TYPES, FORMATS, ElementType, TensorType, encode
 from hloscope.mlir import (
-    INDEX,
     BoolAttr,
     DenseAttr,
     EnumAttr,
@@ -19,8 +18,9 @@ from hloscope.mlir import (
     VerbatimAttr,
     elements,
 )
-from hloscope.passes.conversion import i64, integers
-from hloscope.passes.rewriting import Pattern, Patterns, Rewriter
+from hloscope.passes.conversion import InsertionPoint, i64
+from hloscope.passes.patterns import Pattern, Patterns
+from hloscope.passes.rewriting import Rewriter
 
 # --------------------------------------------------------------------------------------------------
 # `chlo.constant_like` and `chlo.constant`: constants in the shape of another tensor.
@@ -31,14 +31,13 @@ from hloscope.passes.rewriting import Pattern, Patterns, Rewriter
 CONSTANTS_PATTERNS: Final = Patterns()
 
 
-def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operation) -> Value:
+def like_constant(at: InsertionPoint, value: DenseAttr, like: Value) -> Value:
     """Create a constant of equal elements in the shape of another value.
 
     Args:
-        rewriter: The rewriter.
+        at: Where ops are created.
         value: The number, as a literal of rank 0.
         like: Value with the shape.
-        before: Operation before which ops are inserted.
     """
     shape, scalar = like.type, value.type
     assert isinstance(shape, TensorType)
@@ -47,58 +46,35 @@ def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Ope
     # Known sizes need one constant; bounded ones keep their bounds by `set_dimension_size`; others
     # are broadcast to the sizes at run time.
     if shape.is_static:
-        return rewriter.constant(DenseAttr(value.literal, type), type, before=before)
-    number = rewriter.constant(value, scalar, before=before)
-    if shape.is_bounded:
-        return _bounded(rewriter, number, like, type, before)
-    sizes = rewriter.create(
-        "shape.shape_of", (like,), before=before, types=(TensorType(INDEX, (shape.rank,)),)
+        return at.literal(DenseAttr(value.literal, type))
+    number = at.literal(value)
+    return (
+        _bounded(at, number, like, type)
+        if shape.is_bounded
+        else at.broadcast(number, (), type, like)
     )
-    return rewriter.create(
-        "stablehlo.dynamic_broadcast_in_dim",
-        (number, sizes.result),
-        {"broadcast_dimensions": integers(())},
-        before=before,
-        types=(type,),
-    ).result
 
 
-def _bounded(
-    rewriter: Rewriter, number: Value, like: Value, type: TensorType, before: Operation
-) -> Value:
+def _bounded(at: InsertionPoint, number: Value, like: Value, type: TensorType) -> Value:
     """Return a number broadcast to the bounds of a bounded type.
 
     The sizes of the result at run time are set to those of `like`.
     """
     wide = TensorType(type.element, type.shape)
-    made = rewriter.create(
-        "stablehlo.broadcast_in_dim",
-        (number,),
-        {"broadcast_dimensions": integers(())},
-        before=before,
-        types=(wide,),
-    ).result
-    sizes, bounds = list(wide.sizes), [None] * wide.rank
-    known: list[int | None] = list(bounds)
+    made = at.broadcast(number, (), wide, like)
+    sizes: list[int | None] = list(wide.sizes)
+    bounds: list[int | None] = [None] * wide.rank
     # Bounded sizes are set one by one: the broadcast has the bounds as sizes.
     for k, size in enumerate(type.sizes):
         if size is None:
-            sizes[k], known[k] = None, type.bounds[k]
-            part = TensorType(type.element, tuple(sizes), None, tuple(known))
-            extent = rewriter.create(
-                "stablehlo.get_dimension_size",
-                (like,),
-                {"dimension": i64(k)},
-                before=before,
-                types=(TensorType(ELEMENT_TYPES["s32"], ()),),
-            )
-            made = rewriter.create(
+            sizes[k], bounds[k] = None, type.bounds[k]
+            made = at.make(
                 "stablehlo.set_dimension_size",
-                (made, extent.result),
-                {"dimension": i64(k)},
-                before=before,
-                types=(part,),
-            ).result
+                TensorType(type.element, tuple(sizes), None, tuple(bounds)),
+                made,
+                at.size(like, k),
+                dimension=i64(k),
+            )
     return made
 
 
@@ -135,7 +111,7 @@ def constant_like(rewriter: Rewriter, op: Operation) -> bool:
     value = _number(op, result.element)
     if value is None:
         return False
-    rewriter.replace(op, [like_constant(rewriter, value, like, op)])
+    rewriter.replace(op, [like_constant(InsertionPoint(rewriter, op), value, like)])
     return True
 
 
@@ -188,9 +164,8 @@ def literal(value: Number, element: ElementType, bits: int | None = None) -> Den
 class Site(NamedTuple):
     """Insertion point of an expansion's ops, and the function that creates its constants."""
 
-    rewriter: Rewriter
-    before: Operation
-    constant: Callable[[Rewriter, DenseAttr, Value, Operation], Value] = like_constant
+    at: InsertionPoint
+    constant: Callable[[InsertionPoint, DenseAttr, Value], Value] = like_constant
 
 
 def _unary(name: str) -> Callable[[Term], Term]:
@@ -267,8 +242,7 @@ class Term:
         return self._constant(literal(0, self.element, bits), self.value)
 
     def _constant(self, value: DenseAttr, like: Value) -> Term:
-        made = self.site.constant(self.site.rewriter, value, like, self.site.before)
-        return Term(made, self.site, like)
+        return Term(self.site.constant(self.site.at, value, like), self.site, like)
 
     # ----------------------------------------------------------------------------------- operations
 
@@ -288,11 +262,9 @@ class Term:
         own = self.type if type is None else type
         if element is not None:
             own = TensorType(element, own.sizes, None, own.bounds, own.encoding)
-        operands = (self.value, *[other.value for other in others])
-        made = self.site.rewriter.create(
-            f"stablehlo.{name}", operands, properties or {}, before=self.site.before, types=(own,)
-        )
-        return Term(made.result, self.site, self.like)
+        operands = [other.value for other in (self, *others)]
+        made = self.site.at.make(f"stablehlo.{name}", own, *operands, **(properties or {}))
+        return Term(made, self.site, self.like)
 
     def compare(self, direction: str, other: Term | Number) -> Term:
         """Create a `compare` op with `direction`, such as `LT`; its elements have type `pred`."""
@@ -327,13 +299,11 @@ class Term:
 
         Its constants have the result's sizes.
         """
-        made = self.make("convert", element=element)
-        return made.own
+        return self.make("convert", element=element).own
 
     def bits(self, element: ElementType) -> Term:
         """Return the term with its bits reinterpreted as another element type."""
-        made = self.make("bitcast_convert", element=element)
-        return made.own
+        return self.make("bitcast_convert", element=element).own
 
 
 def _limit_bits(name: str, element: ElementType) -> int:
@@ -373,8 +343,7 @@ def is_finite(x: Term) -> Term:
 
 def clamp(low: Term, x: Term, high: Term) -> Term:
     """Create a `stablehlo.clamp`."""
-    made = low.make("clamp", x, high, type=x.type)
-    return made.own
+    return low.make("clamp", x, high, type=x.type).own
 
 
 def select(pred: Term, yes: Term, no: Term) -> Term:
@@ -398,8 +367,7 @@ def imag(z: Term) -> Term:
 
 def complex_(x: Term, y: Term) -> Term:
     """Create the complex term `x + iy`."""
-    made = x.make("complex", y, element=_COMPLEX[x.element.name])
-    return made.own
+    return x.make("complex", y, element=_COMPLEX[x.element.name]).own
 
 
 def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
@@ -460,7 +428,7 @@ class Expansion(NamedTuple):
         first = types[0]
         if not isinstance(first, TensorType) or any(type != first for type in types):
             return False
-        site = Site(rewriter, op)
+        site = Site(InsertionPoint(rewriter, op))
         terms = [Term(value, site) for value in op.operands]
         element = first.element
         found: Callable[..., Term] | None = self.complex if element.kind == "complex" else self.real
@@ -478,12 +446,9 @@ class Expansion(NamedTuple):
         rewriter.replace(op, [made.value])
         return True
 
-    @property
-    def pattern(self) -> Pattern:
-        """The expansion as a rewrite pattern."""
-        return Pattern(self.name, (f"chlo.{self.name}",), self.rewrite)
-
 
 def rows(*tables: Iterable[Expansion]) -> list[Pattern]:
     """Return the rewrite patterns of the expansions in all `tables`, in order."""
-    return [row.pattern for table in tables for row in table]
+    return [
+        Pattern(row.name, (f"chlo.{row.name}",), row.rewrite) for table in tables for row in table
+    ]

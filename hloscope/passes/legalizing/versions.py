@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from hloscope.ir import ELEMENT_TYPES, ElementType, TensorType
 from hloscope.mlir import (
     ELEMENTS,
-    I64,
-    Block,
     BoolAttr,
     CallSiteLoc,
-    DenseAttr,
     FileLoc,
     FusedLoc,
     Location,
@@ -27,18 +25,12 @@ from hloscope.mlir import (
 )
 from hloscope.mlir.dialects import sparse_struct
 from hloscope.ops import Mesh, with_element
-from hloscope.passes.conversion import (
-    Conversion,
-    i64,
-    integers,
-    reshaped,
-    shaped,
-    splat,
-)
+from hloscope.passes.conversion import Conversion, InsertionPoint, i64_tensor, shaped
 from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.patterns import Patterns
 from hloscope.passes.reading import mesh_of_symbol, rows_of, symbols_of
-from hloscope.passes.rewriting import Patterns, Rewriter
-from hloscope.stablehlo import AttributeGroups, made
+from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import AttributeGroups, i64_array, made, region_of
 from hloscope.stablehlo.vhlo import CURRENT, Version, version_of, version_text
 
 # --------------------------------------------------------------------------------------------------
@@ -59,15 +51,13 @@ def tan(rewriter: Rewriter, op: Operation) -> bool:
 
     For complex `a + ib` the expansion is `(tan a + i tanh b) / (1 - i tan a tanh b)`.
     """
-    operand = op.operands[0]
+    operand, at = op.operands[0], InsertionPoint(rewriter, op)
     type = op.result.type
     if not isinstance(type, TensorType):
         return False
 
     def make(name: str, *operands: Value, type: TensorType | None = None) -> Value:
-        types = None if type is None else (type,)
-        made = rewriter.create(f"stablehlo.{name}", operands, before=op, types=types)
-        return made.result
+        return at.make(f"stablehlo.{name}", type, *operands)
 
     if type.element.kind != "complex":
         rewriter.replace(op, [make("divide", make("sine", operand), make("cosine", operand))])
@@ -77,7 +67,7 @@ def tan(rewriter: Rewriter, op: Operation) -> bool:
     # The constant 1 needs a static shape.
     if None in type.sizes:
         return False
-    one = splat(rewriter, "1.0", parts, before=op)
+    one = at.splat("1.0", parts)
     real = make("real", operand, type=parts)
     slope = make("divide", make("sine", real), make("cosine", real))
     bent = make("tanh", make("imag", operand, type=parts))
@@ -169,24 +159,18 @@ def _with_iotas(
     """
     type = indices.type
     assert isinstance(type, TensorType)
+    at = InsertionPoint(rewriter, op)
     element = _wide_enough(type, dims)
     if element != type.element:
         type = with_element(type, element)
-        indices = rewriter.create("stablehlo.convert", (indices,), before=op, types=(type,)).result
+        indices = at.convert(indices, type)
     # A missing index vector dimension means vectors of one element.
     if vector_dim == type.rank:
-        indices = reshaped(rewriter, indices, *_known(type), 1, before=op)
+        indices = at.reshape(indices, *_known(type), 1)
         type = shaped(element, *_known(type), 1)
     one = shaped(element, *[1 if d == vector_dim else s for d, s in enumerate(type.sizes)])
-    iotas = [
-        rewriter.create(
-            "stablehlo.iota", (), {"iota_dimension": i64(dim)}, before=op, types=(one,)
-        ).result
-        for dim in dims
-    ]
-    properties = {"dimension": i64(vector_dim)}
-    parts = (*iotas, indices)
-    return rewriter.create("stablehlo.concatenate", parts, properties, before=op).result
+    iotas = [at.iota(one, dim) for dim in dims]
+    return at.concatenate((*iotas, indices), vector_dim)
 
 
 def _known(type: TensorType) -> tuple[int, ...]:
@@ -229,15 +213,8 @@ def _expand_groups(run: Run) -> None:
         if rows is None:
             run.plain_error(op, "the axes of the replica groups are none of the mesh")
             continue
-        run.rewriter.set_properties(op, {**op.properties, _GROUPS: _table(rows)})
-
-
-def _table(rows: Sequence[Sequence[int]]) -> DenseAttr:
-    data = b"".join([number.to_bytes(8, "little", signed=True) for row in rows for number in row])
-    size = len(rows[0]) if rows else 0
-    if len(data) > 8 and data[8:] == data[:-8]:
-        data = data[:8]
-    return DenseAttr(data, TensorType(I64, (len(rows), size)))
+        table = i64_tensor([*chain(*rows)], (len(rows), len(rows[0]) if rows else 0))
+        run.rewriter.set_properties(op, {**op.properties, _GROUPS: table})
 
 
 # ----------------------------------------------------------------------------- ranges of places
@@ -330,20 +307,14 @@ def broadcast(rewriter: Rewriter, op: Operation) -> bool:
     if not isinstance(operand, TensorType) or not isinstance(result, TensorType):
         return False
     dimensions = range(result.rank - operand.rank, result.rank)
-    properties = {"broadcast_dimensions": integers(dimensions)}
-    new = rewriter.create(
-        "stablehlo.broadcast_in_dim", op.operands, properties, before=op, types=(result,)
-    )
-    rewriter.replace(op, new.results)
-    return True
+    properties = {"broadcast_dimensions": i64_array(dimensions)}
+    return rewriter.replace_by(op, "stablehlo.broadcast_in_dim", op.operands, properties)
 
 
 @DEPRECATED_PATTERNS.on("stablehlo.create_token")
 def create_token(rewriter: Rewriter, op: Operation) -> bool:
     """Replace `create_token` by an `after_all` without operands."""
-    new = rewriter.create("stablehlo.after_all", before=op, types=(op.result.type,))
-    rewriter.replace(op, new.results)
-    return True
+    return rewriter.replace_by(op, "stablehlo.after_all", ())
 
 
 @DEPRECATED_PATTERNS.on("stablehlo.cross-replica-sum")
@@ -354,17 +325,9 @@ def cross_replica_sum(rewriter: Rewriter, op: Operation) -> bool:
         return False
     groups = op.get("replica_groups")
     properties = {} if groups is None else {"replica_groups": groups}
-    region = adding(type)
-    new = rewriter.create(
-        "stablehlo.all_reduce",
-        op.operands,
-        properties,
-        before=op,
-        types=(type,),
-        regions=(region,),
+    return rewriter.replace_by(
+        op, "stablehlo.all_reduce", op.operands, properties, regions=(adding(type),)
     )
-    rewriter.replace(op, new.results)
-    return True
 
 
 def adding(type: TensorType) -> Region:
@@ -373,9 +336,7 @@ def adding(type: TensorType) -> Region:
     left, right = Value(element, None, 0), Value(element, None, 1)
     total = made("stablehlo.add", (left, right), types=(element,))
     end = made("stablehlo.return", total.results, types=())
-    block = Block((left, right), (total, end))
-    left.owner = right.owner = block
-    return Region((block,))
+    return region_of((left, right), (total, end))
 
 
 @DEPRECATED_PATTERNS.on("stablehlo.dot")
@@ -392,11 +353,7 @@ def dot(rewriter: Rewriter, op: Operation) -> bool:
     precision = op.get("precision_config")
     if precision is not None:
         properties["precision_config"] = precision  # type: ignore[assignment]
-    new = rewriter.create(
-        "stablehlo.dot_general", op.operands, properties, before=op, types=(op.result.type,)
-    )
-    rewriter.replace(op, new.results)
-    return True
+    return rewriter.replace_by(op, "stablehlo.dot_general", op.operands, properties)
 
 
 @DEPRECATED_PATTERNS.on("stablehlo.unary_einsum")
@@ -405,17 +362,10 @@ def unary_einsum(rewriter: Rewriter, op: Operation) -> bool:
     type, config = op.operands[0].type, op.get("einsum_config")
     if not isinstance(type, TensorType) or not isinstance(config, StringAttr):
         return False
-    one = splat(rewriter, ONES.get(type.element.kind, "1"), shaped(type.element), before=op)
+    number = ONES.get(type.element.kind, "1")
+    one = InsertionPoint(rewriter, op).splat(number, shaped(type.element))
     properties = {"einsum_config": StringAttr(b"," + config.value)}
-    new = rewriter.create(
-        "stablehlo.einsum",
-        (one, *op.operands),
-        properties,
-        before=op,
-        types=(op.result.type,),
-    )
-    rewriter.replace(op, new.results)
-    return True
+    return rewriter.replace_by(op, "stablehlo.einsum", (one, *op.operands), properties)
 
 
 ONES: Final = {"pred": "true", "float": "1.0", "complex": "(1.0, 0.0)"}
@@ -441,7 +391,6 @@ DEPRECATED: Final = Pass(
         "fail-on-unused": Option(
             default=True,
             help="Fail at deprecated ops that have no successor.",
-            read=lambda text: text == "true",
         )
     },
     on_functions=True,

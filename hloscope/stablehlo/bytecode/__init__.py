@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         examine as examine,
         in_version as in_version,
         read_artifact as read_artifact,
-        stablehlo_of as stablehlo_of,
         stablehlo_of_tree as stablehlo_of_tree,
         without_locations as without_locations,
         write_artifact as write_artifact,

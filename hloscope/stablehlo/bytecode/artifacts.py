@@ -7,7 +7,7 @@ from collections import Counter
 from msgspec import Struct
 
 from hloscope.errors import HloscopeError
-from hloscope.mlir import UNKNOWN, DenseAttr, Operation, Region, Value, elements, type_text
+from hloscope.mlir import DenseAttr, Operation, Value, elements, type_text
 from hloscope.stablehlo.bytecode.exported import Exported, is_exported, read_exported
 from hloscope.stablehlo.bytecode.image import (
     PRODUCER,
@@ -18,6 +18,7 @@ from hloscope.stablehlo.bytecode.image import (
 )
 from hloscope.stablehlo.bytecode.reader import Bytecode, read_bytecode
 from hloscope.stablehlo.bytecode.writer import Orders, write_bytecode
+from hloscope.stablehlo.cloning import clone, strip_locations
 from hloscope.stablehlo.vhlo import (
     CURRENT,
     MINIMUM,
@@ -26,13 +27,11 @@ from hloscope.stablehlo.vhlo import (
     Need,
     Needs,
     Obstacle,
-    Rebuild,
     Version,
     bytecode_version,
     convert_to_current,
     convert_to_stablehlo,
-    copied,
-    every_op,
+    is_vhlo_op,
     target_of,
     to_stablehlo,
     to_version,
@@ -119,7 +118,7 @@ def in_version(
 
 def is_vhlo(module: Operation) -> bool:
     """Does a module contain an op of VHLO?"""
-    return any(op.name.startswith("vhlo.") for op in every_op(module))
+    return any(map(is_vhlo_op, module.walk()))
 
 
 def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
@@ -140,11 +139,6 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
         return convert_to_stablehlo(module)
 
 
-def stablehlo_of(found: Bytecode) -> Operation:
-    """Return the program in a bytecode file, converted to StableHLO from any version of VHLO."""
-    return stablehlo_of_tree(found.module)
-
-
 def stablehlo_of_tree(module: Operation) -> Operation:
     """Return a module of any version of VHLO, converted to StableHLO.
 
@@ -160,24 +154,10 @@ def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
 
     With both, the file can be written again.
     """
-
-    def make(
-        op: Operation,
-        operands: tuple[Value, ...],
-        results: tuple[Value, ...],
-        regions: tuple[Region, ...],
-    ) -> Operation:
-        made = copied(op, operands, results, regions)
-        made.location = UNKNOWN
-        for region in regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    argument.location = UNKNOWN
-        return made
-
-    rebuild = Rebuild(make)
-    module = rebuild.run(found.module)
-    return module, {rebuild.value(value): order for value, order in found.orders.items()}
+    values: dict[Value, Value] = {}
+    module = clone(found.module, values)
+    strip_locations(module)
+    return module, {values[value]: order for value, order in found.orders.items()}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -263,8 +243,8 @@ def examine(data: bytes, name: str) -> Health:
 
 def _health(found: Bytecode, name: str, size: int, exported: tuple[Exported, ...]) -> Health:
     image, needs = found.image, Needs()
-    ops = list(every_op(found.module))
-    vhlo = [op for op in ops if op.name.startswith("vhlo.")]
+    ops = [*found.module.walk()]
+    vhlo = [op for op in ops if is_vhlo_op(op)]
     needs_of_present_form = [
         _obstacle(op, need) for op in vhlo for need in needs.needs_of_present_form(op)
     ]

@@ -24,9 +24,9 @@ from hloscope.mlir import (
     UnitAttr,
     elements,
 )
-from hloscope.mlir.dialects import ENUMS as STABLEHLO_ENUMS, SDY_STRUCTS, sparse_struct
+from hloscope.mlir.dialects import EMPTY, ENUMS as STABLEHLO_ENUMS, SDY_STRUCTS, sparse_struct
 from hloscope.stablehlo.bytecode.types import Encoding, Fields, only, text_of, wrap
-from hloscope.stablehlo.vhlo import ENUMS as VHLO_ENUMS
+from hloscope.stablehlo.vhlo import ALGORITHM, ENUMS as VHLO_ENUMS
 
 # --------------------------------------------------------------------------------------------------
 # Encodings of attributes in bytecode, except for those with many elements.
@@ -114,44 +114,17 @@ def _struct_fields(name: str, value: StructAttr) -> Fields:
     return [found[field] for field in STRUCTS[name]]
 
 
-_CONV: Final = tuple(
-    f"{side}_{name}"
-    for side, names in (
-        ("input", ("batch_dimension", "feature_dimension", "spatial_dimensions")),
-        (
-            "kernel",
-            ("input_feature_dimension", "output_feature_dimension", "spatial_dimensions"),
-        ),
-        ("output", ("batch_dimension", "feature_dimension", "spatial_dimensions")),
-    )
-    for name in names
-)
-
-STRUCTS: Final = {
-    "output_operand_alias": tuple(
-        "output_tuple_indices operand_index operand_tuple_indices".split()
+STRUCTS: Final[dict[str, tuple[str, ...]]] = {
+    "output_operand_alias": (
+        "output_tuple_indices",
+        "operand_index",
+        "operand_tuple_indices",
     ),
     "bounds": ("bounds",),
     "sub_axis_info": ("pre_size", "size"),
     "mesh_axis": ("name", "size"),
-    "channel_handle": ("handle", "type"),
-    "conv": _CONV,
-    "dot": tuple(
-        "lhs_batching_dimensions rhs_batching_dimensions lhs_contracting_dimensions"
-        " rhs_contracting_dimensions".split()
-    ),
-    "gather": tuple(
-        "offset_dims collapsed_slice_dims operand_batching_dims start_indices_batching_dims"
-        " start_index_map index_vector_dim".split()
-    ),
-    "scatter": tuple(
-        "update_window_dims inserted_window_dims input_batching_dims"
-        " scatter_indices_batching_dims scatter_dims_to_operand_dims index_vector_dim".split()
-    ),
-    "dot_algorithm": tuple(
-        "lhs_precision_type rhs_precision_type accumulation_type lhs_component_count"
-        " rhs_component_count num_primitive_operations allow_imprecise_accumulation".split()
-    ),
+    "dot_algorithm": ALGORITHM,
+    **{name: tuple(EMPTY[name]) for name in ("channel_handle", "conv", "dot", "gather", "scatter")},
 }
 """Field names of each structure, by its name, in the order of bytecode."""
 

@@ -419,8 +419,7 @@ def choose_encoding(value: Any, *, vhlo: bool) -> ChosenEncoding:
     dialect, row = found
     if dialect == "sdy" and isinstance(value, VerbatimAttr):
         value = sdy_struct(value.text)
-    argument = row.value[1] if len(row.value) > 1 else row.name
-    return ChosenEncoding(dialect, row, ENCODINGS[row.value[0]].fields(argument, value))
+    return ChosenEncoding(dialect, row, ENCODINGS[row.value[0]].fields(row.argument, value))
 
 
 def in_dictionary(entries: tuple[tuple[str, Any], ...], *, vhlo: bool) -> DictAttr | VhloDictionary:

@@ -14,7 +14,7 @@ from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.ir import Type
 from hloscope.mlir import Attribute, Location, StructAttr, VerbatimAttr, parse_attribute, parse_type
 from hloscope.mlir.dialects import DIALECTS, sdy_text
-from hloscope.stablehlo.bytecode.encodings import ATTRIBUTES, ENCODINGS, LOCATIONS, TYPES
+from hloscope.stablehlo.bytecode.encodings import ATTRIBUTES, ENCODINGS, LOCATIONS, TEXT, TYPES
 from hloscope.stablehlo.bytecode.fields import KINDS, BytecodeError, Cursor, read_bits
 from hloscope.stablehlo.bytecode.image import Image, entry_cursor
 from hloscope.stablehlo.vhlo import ATTRIBUTES as VHLO_ATTRIBUTES, TYPES as VHLO_TYPES, CodeRow
@@ -217,7 +217,7 @@ class Entries:
         cursor = entry_cursor(image, entry)
         is_type = number >= image.attributes
         if not entry.coded:
-            found = _Scanned(_TEXT, [_text_of(cursor), is_type], [], cursor)
+            found = _Scanned(TEXT, [_text_of(cursor), is_type], [], cursor)
             self._scanned[number] = found
             return found
         code = cursor.varint()
@@ -251,24 +251,20 @@ class Entries:
         self._inside_sdy = row.value[0] == "sdy"
         values: list[Any] = []
         try:
-            if row is _TEXT:
+            if row is TEXT:
                 text, is_type = scanned.fields
                 parse = parse_type if is_type else parse_attribute
                 self.values[number] = parse(text, dialects=DIALECTS)
                 return
             for (_, kind), raw in zip(row.fields, scanned.fields, strict=True):
-                resolve = KINDS[kind].resolve
                 # The width of these bits depends on the field before, the type, which is resolved
                 # by now.
                 if kind == "bits":
                     values.append(read_bits(cursor, values[-1]))
                 else:
-                    values.append(raw if resolve is None else resolve(self, raw))
+                    values.append(KINDS[kind].resolve(self, raw))
             cursor.finish()
-            way = ENCODINGS[row.value[0]]
-            self.values[number] = way.make(
-                row.value[1] if len(row.value) > 1 else row.name, *values
-            )
+            self.values[number] = ENCODINGS[row.value[0]].make(row.argument, *values)
         # Errors of the text parser or of a constructor have no position in the file; they get the
         # entry's.
         except BytecodeError:
@@ -299,9 +295,6 @@ class Entries:
         if scanned.row.value[0] == "string":
             size += len(self.image.string(scanned.fields[0], scanned.cursor))
         self._sizes[number] = size
-
-
-_TEXT: Final = CodeRow(-1, "text", (0, 0, 0), (), ("text",))
 
 
 def _text_of(cursor: Cursor) -> str:

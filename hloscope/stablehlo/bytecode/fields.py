@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from hloscope.errors import ParseError, UnsupportedError
@@ -269,36 +269,91 @@ class Kind(NamedTuple):
     """
 
     read: Callable[[Cursor, list[int]], Any]
-    resolve: Callable[[Table, Any], Any] | None
-    parts: Callable[[Any], Iterator[tuple[Any, bool]]] | None
+    resolve: Callable[[Table, Any], Any]
+    parts: Callable[[Any], Iterable[tuple[Any, bool]]]
     write: Callable[[Any, Numbers], bytes]
 
 
-def _one(cursor: Cursor, refs: list[int]) -> int:
-    number = cursor.varint()
-    refs.append(number)
-    return number
+def _plain(read: Callable[[Cursor], Any], write: Callable[[Any], bytes]) -> Kind:
+    """Return the kind of a field that refers to nothing."""
+    return Kind(
+        lambda cursor, _: read(cursor),
+        lambda _, value: value,
+        lambda _: (),
+        lambda value, _: write(value),
+    )
 
 
-def _many(cursor: Cursor, refs: list[int]) -> list[int]:
-    numbers = [cursor.varint() for _ in range(cursor.count())]
-    refs += numbers
-    return numbers
+def _in_table(table: str) -> Kind:
+    """Return the kind of a number in the table `string` or `resource`."""
+    return _plain(Cursor.varint, varint)._replace(
+        resolve=lambda tables, number: getattr(tables, table)(number),
+        write=lambda value, numbers: varint(getattr(numbers, table)(value)),
+    )
 
 
-def _one_type(cursor: Cursor, refs: list[int]) -> int:
-    number = cursor.varint()
-    refs.append(~number)
-    return number
+def _entry(table: str) -> Kind:
+    """Return the kind of the number of an `attribute`, `location` or `type`."""
+    is_type = table == "type"
+    numbered = "type" if is_type else "attribute"  # locations are numbered with attributes
+
+    def read(cursor: Cursor, refs: list[int]) -> int:
+        number = cursor.varint()
+        refs.append(~number if is_type else number)
+        return number
+
+    return Kind(
+        read,
+        lambda tables, number: getattr(tables, table)(number),
+        lambda value: ((value, is_type),),
+        lambda value, numbers: varint(getattr(numbers, numbered)(value)),
+    )
 
 
-def _many_types(cursor: Cursor, refs: list[int]) -> list[int]:
-    numbers = [cursor.varint() for _ in range(cursor.count())]
-    refs += [~number for number in numbers]
-    return numbers
+def _list(one: Kind, least: int = 1) -> Kind:
+    """Return the kind of a list: a count, then items of kind `one` of at least `least` bytes."""
+    return Kind(
+        lambda cursor, refs: tuple([one.read(cursor, refs) for _ in range(cursor.count(least))]),
+        lambda tables, items: tuple([one.resolve(tables, item) for item in items]),
+        lambda values: [part for value in values for part in one.parts(value)],
+        lambda values, numbers: (
+            varint(len(values)) + b"".join([one.write(value, numbers) for value in values])
+        ),
+    )
 
 
-def _optional(cursor: Cursor, refs: list[int]) -> int | None:
+def _pair(one: Kind) -> Kind:
+    """Return the kind of two items of kind `one`."""
+    return Kind(
+        lambda cursor, refs: (one.read(cursor, refs), one.read(cursor, refs)),
+        lambda tables, pair: (one.resolve(tables, pair[0]), one.resolve(tables, pair[1])),
+        lambda pair: (*one.parts(pair[0]), *one.parts(pair[1])),
+        lambda pair, numbers: one.write(pair[0], numbers) + one.write(pair[1], numbers),
+    )
+
+
+def _optional(
+    read: Callable[[Cursor, list[int]], int | None], write: Callable[[int], bytes], missing: bytes
+) -> Kind:
+    """Return the kind of an attribute that may be missing.
+
+    Args:
+        read: Reads the number of the attribute; it returns `None` if there is none.
+        write: Encodes the number of the attribute.
+        missing: Encoding of a missing attribute.
+    """
+    return Kind(
+        read,
+        lambda tables, number: None if number is None else tables.attribute(number),
+        lambda value: () if value is None else ((value, False),),
+        lambda value, numbers: missing if value is None else write(numbers.attribute(value)),
+    )
+
+
+_ATTRIBUTE: Final = _entry("attribute")
+
+
+def _read_optional(cursor: Cursor, refs: list[int]) -> int | None:
     at = cursor.at
     number = cursor.varint()
     if not number:
@@ -309,35 +364,23 @@ def _optional(cursor: Cursor, refs: list[int]) -> int | None:
     return number >> 1
 
 
-def _flagged(cursor: Cursor, refs: list[int]) -> int | None:
+def _read_flagged(cursor: Cursor, refs: list[int]) -> int | None:
     at = cursor.at
     flag = cursor.varint()
     if flag > 1:
         cursor.fail(f"{flag} where 0 or 1 is needed", at)
-    return _one(cursor, refs) if flag else None
+    return _ATTRIBUTE.read(cursor, refs) if flag else None
 
 
-def _pairs(cursor: Cursor, refs: list[int]) -> list[tuple[int, int]]:
-    return [(_one(cursor, refs), _one(cursor, refs)) for _ in range(cursor.count(2))]
+def _read_flagged_byte(cursor: Cursor, refs: list[int]) -> int | None:
+    return _ATTRIBUTE.read(cursor, refs) if cursor.byte() else None
 
 
-def _attribute(table: Table, number: int | None) -> Any:
-    return None if number is None else table.attribute(number)
-
-
-def _number_list(read: Callable[[Cursor], int]) -> Callable[[Cursor, list[int]], Any]:
-    return lambda cursor, _: tuple([read(cursor) for _ in range(cursor.count())])
-
-
-def _written(write: Callable[[int], bytes]) -> Callable[[tuple[int, ...], Numbers], bytes]:
-    return lambda values, _: varint(len(values)) + b"".join(map(write, values))
-
-
-def _f64(cursor: Cursor, _: object = None) -> int:
+def _f64(cursor: Cursor) -> int:
     return cursor.svarint() & _MASK
 
 
-def _write_f64(bits: int, _: object = None) -> bytes:
+def _write_f64(bits: int) -> bytes:
     return svarint(bits - (1 << 64) if bits >> 63 else bits)
 
 
@@ -378,90 +421,34 @@ def write_bits(bits: int, width: int) -> bytes:
     return varint(len(words)) + b"".join(map(_write_f64, words))
 
 
+_VARINT: Final = _plain(Cursor.varint, varint)
+_SVARINT: Final = _plain(Cursor.svarint, svarint)
+_BYTE: Final = _plain(Cursor.byte, lambda value: bytes([value]))
+_F64: Final = _plain(_f64, _write_f64)
+_LOCATION, _TYPE = _entry("location"), _entry("type")
+
 KINDS: Final[dict[str, Kind]] = {
-    "varint": Kind(lambda c, _: c.varint(), None, None, lambda v, _: varint(v)),
-    "svarint": Kind(lambda c, _: c.svarint(), None, None, lambda v, _: svarint(v)),
-    "byte": Kind(lambda c, _: c.byte(), None, None, lambda v, _: bytes([v])),
-    "varints": Kind(_number_list(Cursor.varint), None, None, _written(varint)),
-    "svarints": Kind(_number_list(Cursor.svarint), None, None, _written(svarint)),
-    "bytes": Kind(_number_list(Cursor.byte), None, None, _written(lambda v: bytes([v]))),
-    "f64": Kind(_f64, None, None, _write_f64),
-    "f64s": Kind(_number_list(_f64), None, None, _written(_write_f64)),
-    "bits": Kind(lambda c, _: None, None, None, lambda v, _: write_bits(*v)),
-    "string": Kind(
-        lambda c, _: c.varint(),
-        lambda t, n: t.string(n),
-        None,
-        lambda v, numbers: varint(numbers.string(v)),
-    ),
-    "resource": Kind(
-        lambda c, _: c.varint(),
-        lambda t, n: t.resource(n),
-        None,
-        lambda v, numbers: varint(numbers.resource(v)),
-    ),
-    "blob": Kind(lambda c, _: c.blob(), None, None, lambda v, _: blob(v)),
-    "attr": Kind(
-        _one,
-        _attribute,
-        lambda v: iter(((v, False),)),
-        lambda v, numbers: varint(numbers.attribute(v)),
-    ),
-    "attrs": Kind(
-        _many,
-        lambda t, ns: tuple([t.attribute(n) for n in ns]),
-        lambda vs: iter([(v, False) for v in vs]),
-        lambda vs, numbers: varint(len(vs)) + b"".join([varint(numbers.attribute(v)) for v in vs]),
-    ),
-    "pairs": Kind(
-        _pairs,
-        lambda t, ns: tuple([(t.attribute(k), t.attribute(v)) for k, v in ns]),
-        lambda vs: iter([(v, False) for pair in vs for v in pair]),
-        lambda vs, numbers: (
-            varint(len(vs)) + b"".join([varint(numbers.attribute(v)) for pair in vs for v in pair])
-        ),
-    ),
-    "attr?": Kind(
-        _optional,
-        _attribute,
-        lambda v: iter(() if v is None else ((v, False),)),
-        lambda v, numbers: b"\1" if v is None else varint(numbers.attribute(v) << 1 | 1),
-    ),
-    "flagged_byte": Kind(
-        lambda c, refs: _one(c, refs) if c.byte() else None,
-        _attribute,
-        lambda v: iter(() if v is None else ((v, False),)),
-        lambda v, numbers: b"\0" if v is None else b"\1" + varint(numbers.attribute(v)),
-    ),
-    "flagged": Kind(
-        _flagged,
-        _attribute,
-        lambda v: iter(() if v is None else ((v, False),)),
-        lambda v, numbers: b"\1" if v is None else b"\3" + varint(numbers.attribute(v)),
-    ),
-    "loc": Kind(
-        _one,
-        lambda t, n: t.location(n),
-        lambda v: iter(((v, False),)),
-        lambda v, numbers: varint(numbers.attribute(v)),
-    ),
-    "locs": Kind(
-        _many,
-        lambda t, ns: tuple([t.location(n) for n in ns]),
-        lambda vs: iter([(v, False) for v in vs]),
-        lambda vs, numbers: varint(len(vs)) + b"".join([varint(numbers.attribute(v)) for v in vs]),
-    ),
-    "type": Kind(
-        _one_type,
-        lambda t, n: t.type(n),
-        lambda v: iter(((v, True),)),
-        lambda v, numbers: varint(numbers.type(v)),
-    ),
-    "types": Kind(
-        _many_types,
-        lambda t, ns: tuple([t.type(n) for n in ns]),
-        lambda vs: iter([(v, True) for v in vs]),
-        lambda vs, numbers: varint(len(vs)) + b"".join([varint(numbers.type(v)) for v in vs]),
-    ),
+    "varint": _VARINT,
+    "svarint": _SVARINT,
+    "byte": _BYTE,
+    "varints": _list(_VARINT),
+    "svarints": _list(_SVARINT),
+    "bytes": _list(_BYTE),
+    "f64": _F64,
+    "f64s": _list(_F64),
+    "bits": _plain(lambda _: None, lambda value: write_bits(*value)),
+    "string": _in_table("string"),
+    "resource": _in_table("resource"),
+    "blob": _plain(Cursor.blob, blob),
+    "attr": _ATTRIBUTE,
+    "attrs": _list(_ATTRIBUTE),
+    "pairs": _list(_pair(_ATTRIBUTE), least=2),
+    "attr?": _optional(_read_optional, lambda number: varint(number << 1 | 1), b"\1"),
+    "flagged_byte": _optional(_read_flagged_byte, lambda number: b"\1" + varint(number), b"\0"),
+    "flagged": _optional(_read_flagged, lambda number: b"\3" + varint(number), b"\1"),
+    "loc": _LOCATION,
+    "locs": _list(_LOCATION),
+    "type": _TYPE,
+    "types": _list(_TYPE),
 }
 """Kinds of fields, by the names that the rows of the tables use for them."""

@@ -43,6 +43,7 @@ from hloscope.stablehlo.bytecode.properties import (
     registered,
     sizes_of,
 )
+from hloscope.stablehlo.vhlo import CAST, has_vhlo_type, is_vhlo_op
 
 _GROUPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
 """Limits of numbers whose encodings have 1, 2, 3 and 4 bytes.
@@ -179,10 +180,8 @@ class Tables:
             return
         vhlo = chosen.dialect == "vhlo"
         for (_, kind), field in zip(chosen.row.fields, chosen.fields, strict=False):
-            parts = KINDS[kind].parts
-            if parts is not None:
-                for part, is_type in parts(field):
-                    yield part, is_type, vhlo
+            for part, is_type in KINDS[kind].parts(field):
+                yield part, is_type, vhlo
 
     def found(self, value: Any, is_type: bool, vhlo: bool) -> Numbered:
         """Return the entry of a value; it, or an equal value, was added before.
@@ -316,7 +315,7 @@ class OpAttributes:
         found = self._dictionaries.get(id(op))
         if found is None:
             # Sorted by name. Names are unique, so values are never compared.
-            found = in_dictionary(tuple(sorted(attributes.items())), vhlo=is_vhlo(op))
+            found = in_dictionary(tuple(sorted(attributes.items())), vhlo=is_vhlo_op(op))
             self._dictionaries[id(op)] = found
         return found
 
@@ -345,11 +344,6 @@ class OpAttributes:
         return [(slot, properties.get(slot.name)) for slot in slots]
 
 
-def is_vhlo(op: Operation) -> bool:
-    """Is `op` an op of VHLO, so that its attributes and types are VHLO's, too?"""
-    return op.name.startswith("vhlo.")
-
-
 class VhloValues:
     """Decides which values have VHLO types: results of VHLO ops, and arguments in their regions.
 
@@ -362,21 +356,17 @@ class VhloValues:
     def of(self, value: Value) -> bool:
         """Does a value have a VHLO type?"""
         owner = value.owner
-        if isinstance(owner, Operation):
-            if owner.name == "builtin.unrealized_conversion_cast":
-                return self._casts.get(value, False)
-            return is_vhlo(owner)
-        region = None if owner is None else owner.parent
-        parent = None if region is None else region.parent
-        return parent is not None and is_vhlo(parent)
+        if isinstance(owner, Operation) and owner.name == CAST:
+            return self._casts.get(value, False)
+        return has_vhlo_type(value)
 
     def results(self, op: Operation) -> bool:
         """Do the results of an op have VHLO types?
 
         For a cast, `mark_casts` must have been called.
         """
-        if op.name != "builtin.unrealized_conversion_cast":
-            return is_vhlo(op)
+        if op.name != CAST:
+            return is_vhlo_op(op)
         # A cast's results are in VHLO exactly if its operand is not.
         vhlo = bool(op.operands) and not self.of(op.operands[0])
         for result in op.results:
@@ -396,18 +386,18 @@ def number_module(
     _number_op(module, tables, attributes, vhlo_values)
     # MLIR numbers the ops of a region before the regions nested in them; the last region on the
     # stack is the next.
-    stack: list[tuple[Region, bool]] = [(region, is_vhlo(module)) for region in module.regions]
+    stack: list[tuple[Region, bool]] = [(region, is_vhlo_op(module)) for region in module.regions]
     while stack:
         region, vhlo = stack.pop()
         for block in region.blocks:
             for argument in block.arguments:
-                tables.use(parsed_location(argument.location), False, False)
+                tables.use(resolve_location(argument.location), False, False)
                 tables.use(argument.type, True, vhlo)
             for op in block.operations:
                 _number_op(op, tables, attributes, vhlo_values)
                 if op.regions:
-                    has_vhlo_type = is_vhlo(op)
-                    stack += [(inner, has_vhlo_type) for inner in op.regions]
+                    is_inner_vhlo = is_vhlo_op(op)
+                    stack += [(inner, is_inner_vhlo) for inner in op.regions]
     tables.sort()
     return tables, attributes
 
@@ -417,18 +407,9 @@ def mark_casts(module: Operation, vhlo_values: VhloValues) -> None:
 
     Casts are visited in program order, since each depends on earlier ones.
     """
-    stack = [module]
-    while stack:
-        op = stack.pop()
-        if op.name == "builtin.unrealized_conversion_cast":
+    for op in module.walk():
+        if op.name == CAST:
             vhlo_values.results(op)
-        for region in reversed(op.regions):
-            for block in reversed(region.blocks):
-                stack += [
-                    inner
-                    for inner in reversed(block.operations)
-                    if inner.regions or inner.name == "builtin.unrealized_conversion_cast"
-                ]
 
 
 def _check(op: Operation) -> None:
@@ -461,24 +442,18 @@ def _number_op(
         attributes: Splits the op's attributes.
         vhlo_values: Decides which results have VHLO types.
     """
-    if not op.name.startswith("vhlo."):
+    if not is_vhlo_op(op):
         _check(op)
     tables.use_op(op.name)
     if op.results:
         vhlo = vhlo_values.results(op)
         for result in op.results:
             tables.use(result.type, True, vhlo)
-    inside = op.name.startswith("vhlo.")
     dictionary = attributes.discardable(op)
     if dictionary is not None:
         tables.use(dictionary, False, False)
     properties = attributes.properties(op)
     if properties:
         values = [value for _, value in properties if value is not None]
-        tables.use_all((op.name, id(op.properties)), values, inside)
-    tables.use(parsed_location(op.location), False, False)
-
-
-def parsed_location(location: Any) -> Any:
-    """Return a location with all of its text parsed, nested locations included."""
-    return resolve_location(location) if isinstance(location, LazyLoc) else location
+        tables.use_all((op.name, id(op.properties)), values, is_vhlo_op(op))
+    tables.use(resolve_location(op.location), False, False)

@@ -300,8 +300,7 @@ class _Cursor:
 
     def types(self) -> tuple[Any, ...]:
         """Read types with commas, or `()` for an empty list."""
-        if self._sees("()"):
-            self._text("()")
+        if self._word("()"):
             return ()
         return self.list(self.one, ")>")
 
@@ -322,8 +321,7 @@ class _Cursor:
     def whole(self) -> str:
         """Return the text up to the closing bracket, commas included; the bracket is not read."""
         parts = [self.rest()]
-        while self._sees(","):
-            self._text(",")
+        while self._word(","):
             parts.append(self.rest())
         return ",".join(parts)
 
@@ -385,8 +383,7 @@ def _made(rows: tuple[CodeRow, ...], fields: dict[str, Any]) -> Any:
     encoding.
     """
     row = rows[-1] if "encoding" in fields else rows[0]
-    argument = row.value[1] if len(row.value) > 1 else row.name
-    return ENCODINGS[row.value[0]].make(argument, *[fields.get(name) for name, _ in row.fields])
+    return ENCODINGS[row.value[0]].make(row.argument, *[fields.get(name) for name, _ in row.fields])
 
 
 def _f64(cursor: _Cursor) -> int:

@@ -26,18 +26,17 @@ from hloscope.mlir import (
     EnumAttr,
     IntegerAttr,
     Operation,
-    Region,
-    Value,
     VerbatimAttr,
     attribute_text,
     print_mlir,
     type_text,
 )
 from hloscope.stablehlo.bytecode.encodings import ChosenEncoding, choose_encoding
-from hloscope.stablehlo.bytecode.numbering import VhloValues, is_vhlo, mark_casts
+from hloscope.stablehlo.bytecode.numbering import VhloValues, mark_casts
 from hloscope.stablehlo.bytecode.types import DYNAMIC
 from hloscope.stablehlo.bytecode.vhlo_parsing import FORMS, VHLO_DIALECTS
-from hloscope.stablehlo.vhlo import Rebuild, copied
+from hloscope.stablehlo.cloning import clone
+from hloscope.stablehlo.vhlo import is_vhlo_op
 
 _PLAIN: Final = (IntegerAttr, DenseAttr)
 
@@ -80,32 +79,19 @@ class _TextModule:
         self._texts: dict[int, tuple[Any, Any]] = {}
 
     def run(self, module: Operation) -> Operation:
+        module = clone(module, {})
         mark_casts(module, self._flavours)
-        return Rebuild(self._make).run(module)
-
-    def _make(
-        self,
-        op: Operation,
-        operands: tuple[Value, ...],
-        results: tuple[Value, ...],
-        regions: tuple[Region, ...],
-    ) -> Operation:
-        # Result types are replaced on the new values only: casts outside of VHLO keep the types of
-        # their other side.
-        for old, new in zip(op.results, results, strict=True):
-            if self._flavours.of(old):
-                new.type = self._type(old.type)
-        made = copied(op, operands, results, regions)
-        made.source = None  # without a source only explicit locations are printed
-        if not is_vhlo(op):
-            return made
-        for region in regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    argument.type = self._type(argument.type)
-        made.properties = self._attributes(op.properties)
-        made.attributes = self._attributes(op.attributes)
-        return made
+        for op in module.walk():
+            op.source = None  # without a source only explicit locations are printed
+            # Casts outside of VHLO keep the types of their other side.
+            values = [value for value in op.results if self._flavours.of(value)]
+            if is_vhlo_op(op):
+                values += [argument for block in op.blocks for argument in block.arguments]
+                op.properties = self._attributes(op.properties)
+                op.attributes = self._attributes(op.attributes)
+            for value in values:
+                value.type = self._type(value.type)
+        return module
 
     def _type(self, type: Type) -> Type:
         found = self._texts.get(id(type))

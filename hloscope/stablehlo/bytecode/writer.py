@@ -7,7 +7,16 @@ from itertools import groupby
 from typing import Any, Final
 
 from hloscope.errors import UnsupportedError
-from hloscope.mlir import UNKNOWN, Block, Operation, Region, SourceModule, Value, resources_of
+from hloscope.mlir import (
+    UNKNOWN,
+    Block,
+    Operation,
+    Region,
+    SourceModule,
+    Value,
+    resolve_location,
+    resources_of,
+)
 from hloscope.mlir.dialects import is_isolated
 from hloscope.stablehlo.bytecode.encodings import VhloDictionary
 from hloscope.stablehlo.bytecode.fields import KINDS, varint
@@ -30,7 +39,6 @@ from hloscope.stablehlo.bytecode.numbering import (
     Tables,
     VhloValues,
     number_module,
-    parsed_location,
 )
 from hloscope.stablehlo.bytecode.properties import (
     APPENDED,
@@ -40,6 +48,7 @@ from hloscope.stablehlo.bytecode.properties import (
     registered,
     sizes_of,
 )
+from hloscope.stablehlo.vhlo import is_vhlo_op
 
 # --------------------------------------------------------------------------------------------------
 # Writing of MLIR bytecode, with the same bytes that MLIR writes.
@@ -285,7 +294,7 @@ class _Writer:
         `op`.
         """
         values = self.values
-        vhlo = op.name.startswith("vhlo.")
+        vhlo = is_vhlo_op(op)
         for region in op.regions:
             out += varint(len(region.blocks))
             if not region.blocks:
@@ -312,7 +321,7 @@ class _Writer:
         out += varint(len(arguments))
         for argument in arguments:
             number = tables.number(argument.type, True, vhlo)
-            location = parsed_location(argument.location)
+            location = resolve_location(argument.location)
             where = varint(tables.number(location, False, False))
             if version < 4:
                 out += varint(number) + where
@@ -326,13 +335,13 @@ class _Writer:
 
     def _op(self, op: Operation, out: bytearray) -> None:
         tables = self.tables
-        vhlo = op.name.startswith("vhlo.")
+        vhlo = is_vhlo_op(op)
         out += tables.ops[op.name].code
         # The mask comes before the parts that it describes, so its byte is filled in at the end.
         at = len(out)
         out.append(0)
         mask = 0
-        out += tables.found(parsed_location(op.location), False, False).code
+        out += tables.found(resolve_location(op.location), False, False).code
         dictionary = self.attributes.discardable(op)
         if dictionary is not None:
             mask |= 0x01
@@ -400,7 +409,7 @@ class _Writer:
         return known
 
     def _properties_number(self, op: Operation, properties: Any) -> int:
-        out, vhlo = [], op.name.startswith("vhlo.")
+        out, vhlo = [], is_vhlo_op(op)
         for slot, value in properties:
             if value is None and slot.name in APPENDED:
                 continue

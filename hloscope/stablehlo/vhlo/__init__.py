@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hloscope.support.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.stablehlo.vhlo.attributes import ALGORITHM as ALGORITHM
     from hloscope.stablehlo.vhlo.convert import (
         Converted as Converted,
         DowngradeError as DowngradeError,
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
         code_row as code_row,
     )
     from hloscope.stablehlo.vhlo.trees import (
-        Rebuild as Rebuild,
-        copied as copied,
-        every_op as every_op,
+        CAST as CAST,
+        has_vhlo_type as has_vhlo_type,
+        is_vhlo_op as is_vhlo_op,
     )
     from hloscope.stablehlo.vhlo.versions import (
         CURRENT as CURRENT,

@@ -10,6 +10,8 @@ Source: `MapStablehloToVhlo.h`, `StablehloLegalizeToVhlo.cpp`, `VhloLegalizeToSt
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from operator import eq
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from hloscope.ir import TensorType
@@ -45,10 +47,11 @@ PRECISION: Final = ArrayAttr((_DEFAULT, _DEFAULT))
 _EMPTY_STRING: Final = StringAttr(b"")
 _EMPTY_DICTIONARY: Final = DictAttr(())
 _NOTYPE: Final = EnumAttr("stablehlo", "comparison_type", "NOTYPE")
-_ALGORITHM: Final = (
+ALGORITHM: Final = (
     *("lhs_precision_type", "rhs_precision_type", "accumulation_type", "lhs_component_count"),
     *("rhs_component_count", "num_primitive_operations", "allow_imprecise_accumulation"),
 )
+"""Names of the fields of an algorithm of `dot_general`, which are attributes of VHLO."""
 
 
 class MappingError(ValueError):
@@ -247,7 +250,7 @@ def _algorithm(name: str, value: Any, _: str) -> Pairs:
 
 
 def _algorithm_back(found: Pairs, _: str) -> Attribute | None:
-    values = [found[name] for name in _ALGORITHM]
+    values = [found[name] for name in ALGORITHM]
     if found["lhs_component_count"] == NO_TYPE:
         if any(value != NO_TYPE for value in values):
             raise MappingError("an algorithm is given in part")
@@ -257,7 +260,7 @@ def _algorithm_back(found: Pairs, _: str) -> Attribute | None:
     if not isinstance(values[6], BoolAttr):
         raise MappingError("an algorithm is imprecise or not")
     fields: list[Any] = [*values[:3], *map(number, values[3:6]), values[6]]
-    return StructAttr("stablehlo", "dot_algorithm", tuple(zip(_ALGORITHM, fields, strict=True)))
+    return StructAttr("stablehlo", "dot_algorithm", tuple(zip(ALGORITHM, fields, strict=True)))
 
 
 def _api_version(name: str, value: Any, _: str) -> Pairs:
@@ -294,6 +297,28 @@ def _is_default_precision(value: Attribute) -> bool:
     return isinstance(value, ArrayAttr) and all(one == _DEFAULT for one in value.elements)
 
 
+_DEFAULTS: Final[Mapping[str, Attribute]] = {
+    "accuracy": ACCURACY,
+    "bool": FALSE,
+    "unit": FALSE,
+    "precision": PRECISION,
+    "comparison_type": _NOTYPE,
+    "layouts": NOTHING,
+    "tilings": NOTHING,
+    "aliases": NOTHING,
+    "callees": NOTHING,
+    "array": NOTHING,
+    "dicts": NOTHING,
+    "dict": _EMPTY_DICTIONARY,
+    "string": _EMPTY_STRING,
+    "i32": integer(0),
+    "i64": integer(-1),
+    "ints": NO_NUMBERS,
+    "dims": NO_NUMBERS,
+    "api_version": EnumAttr("vhlo", "api_version", "API_VERSION_ORIGINAL"),
+}
+"""Value in VHLO of an attribute that StableHLO omits, by the attribute's kind."""
+
 KINDS: Final[Mapping[str, Kind]] = {
     "dims": _list(),
     "bools": _list(truths=True),
@@ -301,22 +326,20 @@ KINDS: Final[Mapping[str, Kind]] = {
     "callee": Kind(_symbol, _symbol_back, _own),
     "callees": Kind(_symbols, _symbols_back, _own),
     "channel": Kind(_channel, _channel_back, _channel_names),
-    "algorithm": Kind(_algorithm, _algorithm_back, lambda *_: _ALGORITHM),
+    "algorithm": Kind(_algorithm, _algorithm_back, lambda *_: ALGORITHM),
     "api_version": Kind(_api_version, _api_version_back, _own),
     "layouts": Kind(lambda name, value, _: {name: value}, _layouts_back, _own),
     "gather": _struct("gather"),
     "scatter": _struct("scatter"),
     "dot": _struct("dot"),
     "conv": _struct("conv"),
-    "accuracy": _plain(lambda value: value == ACCURACY),
+    **{
+        kind: _plain(partial(eq, _DEFAULTS[kind]))
+        for kind in ("accuracy", "aliases", "array", "comparison_type", "dicts", "tilings")
+    },
     "precision": _plain(_is_default_precision),
-    "aliases": _plain(lambda value: value == NOTHING),
-    "tilings": _plain(lambda value: value == NOTHING),
-    "comparison_type": _plain(lambda value: value == _NOTYPE),
     "config": _plain(_is_empty),
     "dict": _plain(_is_empty),
-    "array": _plain(lambda value: value == NOTHING),
-    "dicts": _plain(lambda value: value == NOTHING),
 }
 """Conversions by kind, for attributes whose values differ between the dialects."""
 
@@ -351,28 +374,6 @@ _WINDOWED: Final = frozenset(
     " window_reversal".split()
 )
 
-_DEFAULTS: Final[Mapping[str, Attribute]] = {
-    "accuracy": ACCURACY,
-    "bool": FALSE,
-    "unit": FALSE,
-    "precision": PRECISION,
-    "comparison_type": _NOTYPE,
-    "layouts": NOTHING,
-    "tilings": NOTHING,
-    "aliases": NOTHING,
-    "callees": NOTHING,
-    "array": NOTHING,
-    "dicts": NOTHING,
-    "dict": _EMPTY_DICTIONARY,
-    "string": _EMPTY_STRING,
-    "i32": integer(0),
-    "i64": integer(-1),
-    "ints": NO_NUMBERS,
-    "dims": NO_NUMBERS,
-    "api_version": EnumAttr("vhlo", "api_version", "API_VERSION_ORIGINAL"),
-}
-"""Value in VHLO of an attribute that StableHLO omits, by the attribute's kind."""
-
 
 def default(name: str, kind: str, op: Operation) -> Pairs:
     """Return VHLO's attributes, by name, for an attribute that an op of StableHLO omits.
@@ -392,7 +393,7 @@ def default(name: str, kind: str, op: Operation) -> Pairs:
     if kind == "channel":
         return {"channel_id": integer(0)}
     if kind == "algorithm":
-        return dict.fromkeys(_ALGORITHM, NO_TYPE)
+        return dict.fromkeys(ALGORITHM, NO_TYPE)
     if kind == "config":
         typed = op.get("api_version") == IntegerAttr(
             API_VERSIONS.index("API_VERSION_TYPED_FFI"), I32

@@ -32,7 +32,6 @@ from hloscope.mlir import (
     IntegerAttr,
     Location,
     Operation,
-    Region,
     StructAttr,
     TypeAttr,
     Value,
@@ -41,8 +40,9 @@ from hloscope.mlir import (
     location_text,
     resolve_location,
 )
+from hloscope.stablehlo.cloning import clone
 from hloscope.stablehlo.vhlo.tables import ATTRIBUTES, OPS, TYPES
-from hloscope.stablehlo.vhlo.trees import Rebuild, copied, every_op, use_orders
+from hloscope.stablehlo.vhlo.trees import is_vhlo_op, use_orders
 from hloscope.stablehlo.vhlo.versions import (
     CHANGES,
     CURRENT,
@@ -99,35 +99,12 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
     # No op changes form, so no use moves either: the tree is returned without a copy.
     if not changing:
         return Converted(module, use_orders(module, set(), mixed=True) if mixed else {})
-    replaced: set[Operation] = set()
-
-    def make(
-        op: Operation,
-        operands: tuple[Value, ...],
-        results: tuple[Value, ...],
-        regions: tuple[Region, ...],
-    ) -> Operation:
-        if op.name not in changing:
-            return copied(op, operands, results, regions)
-        name, properties = _changed(op)
-        made = Operation(
-            name,
-            operands,
-            results,
-            properties,
-            op.attributes,
-            regions,
-            location=op.location,
-            source=op.source,
-            start=op.start,
-            end=op.end,
-        )
-        # MLIR keeps the uses of a value in the order in which ops were created. An artifact records
-        # orders that differ from program order, so the replaced ops decide bytes.
-        replaced.add(made)
-        return made
-
-    made = Rebuild(make).run(module)
+    made = clone(module, {})
+    # MLIR keeps the uses of a value in the order in which ops were created. An artifact records
+    # orders that differ from program order, so the replaced ops decide bytes.
+    replaced = {op for op in made.walk() if op.name in changing}
+    for op in replaced:
+        op.name, op.properties = _changed(op)
     return Converted(made, use_orders(made, replaced, mixed=mixed))
 
 
@@ -145,7 +122,7 @@ def convert_to_current(module: Operation) -> None:
         return
     # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
     known: dict[tuple[str, int], tuple[Mapping[str, Attribute], str, Mapping[str, Attribute]]] = {}
-    for op in every_op(module):
+    for op in module.walk():
         if op.name in changing:
             key = op.name, id(op.properties)
             if key not in known:
@@ -167,7 +144,7 @@ def _ops_of_other_form(module: Operation, target: Version) -> set[str]:
     found = obstacles(module, target) if plain < CURRENT else []
     if found:
         raise DowngradeError(plain, found)
-    return {name for name in {op.name for op in every_op(module)} if _has_other_form(name, plain)}
+    return {name for name in {op.name for op in module.walk()} if _has_other_form(name, plain)}
 
 
 def _has_other_form(name: str, target: Version) -> bool:
@@ -275,11 +252,7 @@ def attribute_need(value: Attribute) -> Need | None:
 
     The axes of a mesh are not examined.
     """
-    best: Need | None = None
-    for need in _attribute_needs(value):
-        if best is None or need > best:
-            best = need
-    return best
+    return max(_attribute_needs(value), default=None)
 
 
 def _attribute_needs(value: Attribute) -> Iterator[Need]:
@@ -427,8 +400,8 @@ def obstacles(module: Operation, target: Version) -> list[Obstacle]:
     plain = (*target[:2], 0)
     return [
         Obstacle(op.name, place_of(op), need.version, need.feature)
-        for op in every_op(module)
-        if op.name.startswith("vhlo.")
+        for op in module.walk()
+        if is_vhlo_op(op)
         for need in needs.of(op)
         if need.version > plain
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from hloscope.errors import UnsupportedError, VerifyError
@@ -34,7 +34,6 @@ from hloscope.mlir import (
     FloatAttr,
     IntegerAttr,
     Operation,
-    Region,
     StringAttr,
     StructAttr,
     SymbolAttr,
@@ -48,6 +47,7 @@ from hloscope.mlir import (
     type_text,
 )
 from hloscope.mlir.dialects import DEFINITIONS
+from hloscope.stablehlo.cloning import clone
 from hloscope.stablehlo.vhlo.attributes import (
     KINDS,
     PLAIN,
@@ -57,15 +57,9 @@ from hloscope.stablehlo.vhlo.attributes import (
     tensor,
 )
 from hloscope.stablehlo.vhlo.tables import ATTRIBUTES, OPS, TYPES, current
-from hloscope.stablehlo.vhlo.trees import (
-    CAST,
-    Rebuild,
-    add_casts,
-    cast_obstacle,
-    copied,
-    every_op,
-)
+from hloscope.stablehlo.vhlo.trees import CAST, add_casts, cast_obstacle, is_vhlo_op
 from hloscope.stablehlo.vhlo.versions import CURRENT, Version
+from hloscope.support.walks import needed_first
 
 # --------------------------------------------------------------------------------------------------
 # Conversion of StableHLO to VHLO. Source: `StablehloLegalizeToVhlo.cpp`.
@@ -158,7 +152,9 @@ class _Legalizer:
     def run(self, module: Operation) -> Operation:
         # The whole module is converted before any error is raised, so that one message has all
         # problems.
-        made = Rebuild(self._make).run(module)
+        made = clone(module, {})
+        for op in needed_first([made], lambda op: op.inside):
+            self._convert(op)
         if self.problems:
             lines = "".join(f"\n  {problem}" for problem in dict.fromkeys(self.problems))
             hint = "" if self.mixed else f"\n{_HINT}"
@@ -167,15 +163,10 @@ class _Legalizer:
             add_casts(made)
         return made
 
-    def _make(
-        self,
-        op: Operation,
-        operands: tuple[Value, ...],
-        results: tuple[Value, ...],
-        regions: tuple[Region, ...],
-    ) -> Operation:
+    def _convert(self, op: Operation) -> None:
+        """Give an op its name and attributes in VHLO; record what VHLO cannot express."""
         if op.name == "builtin.module":
-            return copied(op, operands, results, regions)
+            return
         base = base_of(op.name)
         # An op outside of VHLO stays. It may use values of VHLO through casts, unless its regions
         # or successors would need casts where none can be inserted.
@@ -183,30 +174,17 @@ class _Legalizer:
             why = cast_obstacle(op)
             if why:
                 self._refuse(op, why)
-            return copied(op, operands, results, regions)
+            return
         name = current(base, self.library)
         if name is None:
             self._refuse(op, f"the op {op.name} has no form in VHLO")
-            return copied(op, operands, results, regions)
+            return
         properties, attributes = self._attributes_of(op)
-        for result in results:
-            self._check_type(op, result.type)
-        for region in regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    self._check_type(op, argument.type)
-        return Operation(
-            f"vhlo.{name}",
-            operands,
-            results,
-            properties,
-            attributes,
-            regions,
-            location=op.location,
-            source=op.source,
-            start=op.start,
-            end=op.end,
-        )
+        arguments = [argument for block in op.blocks for argument in block.arguments]
+        for value in (*op.results, *arguments):
+            if not self._fits(value.type):
+                self._refuse(op, f"the type {type_text(value.type)} has no form in VHLO")
+        op.name, op.properties, op.attributes = f"vhlo.{name}", properties, attributes
 
     def _attributes_of(
         self, op: Operation
@@ -325,10 +303,6 @@ class _Legalizer:
                     foreign = attribute_text(part)[:100]
         return (_in_vhlo_form(value) if changed else value), inexpressible, foreign
 
-    def _check_type(self, op: Operation, type: Type) -> None:
-        if not self._fits(type):
-            self._refuse(op, f"the type {type_text(type)} has no form in VHLO")
-
     def _fits(self, type: Type) -> bool:
         known = self._types.get(id(type))
         if known is None:
@@ -418,27 +392,44 @@ def to_stablehlo(module: Operation) -> Operation:
         UnsupportedError: VHLO does not have an op of the module.
         VerifyError: An op lacks an attribute, or has an invalid one.
     """
-    restorer = _Restorer()
-    return Rebuild(restorer.make, restorer.is_cast).run(module)
+    made = clone(module, {})
+    for op in made.walk():
+        if is_vhlo_op(op):
+            op.source = None  # its position is one in the text of VHLO
+    return convert_to_stablehlo(made)
 
 
 def convert_to_stablehlo(module: Operation) -> Operation:
     """Convert a module of VHLO's current version to StableHLO, in place; return it.
 
-    The caller must be the only user of the module. A module with casts is copied instead.
+    The caller must be the only user of the module. Casts between VHLO and other dialects are
+    removed.
 
     Raises:
         UnsupportedError: VHLO does not have an op of the module.
         VerifyError: An op lacks an attribute, or has an invalid one.
     """
-    ops = list(every_op(module))
-    if any(op.name == CAST for op in ops):
-        return to_stablehlo(module)
+    ops = list(module.walk())
     restorer = _Restorer()
     for op in ops:
-        if op.name.startswith("vhlo."):
+        if is_vhlo_op(op):
             op.name, op.properties, op.attributes = restorer.parts(op)
+    if any(op.name == CAST for op in ops):
+        _remove_casts(ops)
     return module
+
+
+def _remove_casts(ops: Sequence[Operation]) -> None:
+    """Remove the casts among the ops of a module; their operands replace their results."""
+    sources: dict[Value, Value] = {}
+    for op in ops:
+        if op.name == CAST:
+            operands = [sources.get(value, value) for value in op.operands]
+            sources.update(zip(op.results, operands, strict=True))
+    for op in ops:
+        op.operands = tuple([sources.get(value, value) for value in op.operands])
+        for block in op.blocks:
+            block.operations = tuple([inner for inner in block.operations if inner.name != CAST])
 
 
 class _Restorer:
@@ -450,26 +441,6 @@ class _Restorer:
     def __init__(self) -> None:
         # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
         self._shared: dict[tuple[str, int], tuple[Mapping[str, Attribute], _Parts]] = {}
-
-    @staticmethod
-    def is_cast(op: Operation) -> bool:
-        """Is the op a cast between VHLO and another dialect, which is removed?"""
-        return op.name == CAST
-
-    def make(
-        self,
-        op: Operation,
-        operands: tuple[Value, ...],
-        results: tuple[Value, ...],
-        regions: tuple[Region, ...],
-    ) -> Operation:
-        """Return the StableHLO op for an op of VHLO, with these operands, results and regions."""
-        if not op.name.startswith("vhlo."):
-            return copied(op, operands, results, regions)
-        name, properties, attributes = self.parts(op)
-        return Operation(
-            name, operands, results, properties, attributes, regions, location=op.location
-        )
 
     def parts(self, op: Operation) -> _Parts:
         """Return the name, the properties and the other attributes of an op in StableHLO."""
@@ -511,9 +482,7 @@ def _parts(op: Operation) -> _Parts:
 def _name_of(op: Operation) -> str:
     base = op.name[5:].rpartition("_v")[0]
     if base == "return":
-        block = op.parent
-        region = None if block is None else block.parent
-        parent = None if region is None else region.parent
+        parent = op.parent_op
         in_function = parent is not None and parent.name in ("vhlo.func_v1", "func.func")
         return "func.return" if in_function else "stablehlo.return"
     return _NAMES.get(base) or f"stablehlo.{base}"

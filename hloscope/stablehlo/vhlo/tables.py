@@ -408,6 +408,11 @@ class CodeRow(NamedTuple):
     fields: tuple[tuple[str, str], ...]
     value: tuple[str, ...]
 
+    @property
+    def argument(self) -> str:
+        """The word that the encoding takes: the value's name, or the name of the row."""
+        return self.value[1] if len(self.value) > 1 else self.name
+
 
 def code_row(row: str) -> CodeRow:
     """Parse a row `code name version | fields | encoding` of a table.

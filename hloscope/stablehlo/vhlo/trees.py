@@ -1,163 +1,11 @@
-"""Rebuilding of MLIR modules, casts between VHLO and other dialects, and use-list orders."""
+"""Casts between VHLO and other dialects in MLIR modules, and use-list orders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from hloscope.mlir import Block, Operation, Region, SourceModule, Value
-
-# --------------------------------------------------------------------------------------------------
-# Traversal and rebuilding of MLIR op trees without recursion, so that nesting may be deep.
-
-
-Make: TypeAlias = Callable[
-    [Operation, tuple[Value, ...], tuple[Value, ...], tuple[Region, ...]], Operation
-]
-"""Function that creates the new op of an old one, given new operands, results and regions."""
-
-
-def every_op(module: Operation) -> Iterator[Operation]:
-    """Yield all ops of a module in program order, the module first."""
-    return module.walk()
-
-
-class _Frame:
-    """An op whose regions are being rebuilt, with the state of that work."""
-
-    __slots__ = ("block", "done", "op", "region", "steps")
-
-    def __init__(self, op: Operation) -> None:
-        self.op = op
-        self.steps: Iterator[Operation] = iter(())
-        self.done: list[Region] = []
-        self.region: list[Block] = []
-        self.block: list[Operation] = []
-
-
-class Rebuild:
-    """Builds a new module from an old one, op by op.
-
-    Args:
-        make: Creates each new op. The new results have the old types unless `make` changes them.
-        skip: Returns whether an op is removed; their operands replace their results.
-    """
-
-    def __init__(self, make: Make, skip: Callable[[Operation], bool] | None = None) -> None:
-        self._make, self._skip = make, skip
-        self._values: dict[Value, Value] = {}
-        self._blocks: dict[Block, Block] = {}
-
-    def block(self, old: Block) -> Block:
-        """Return the new block of an old one; it may not have its operations yet."""
-        found = self._blocks.get(old)
-        if found is None:
-            found = self._blocks[old] = Block(label=old.label)
-        return found
-
-    def value(self, old: Value) -> Value:
-        """Return the new value of an old one; it is created now if its definition comes later."""
-        found = self._values.get(old)
-        if found is None:
-            found = self._values[old] = Value(old.type, None, old.index, old.name)
-        return found
-
-    def run(self, module: Operation) -> Operation:
-        """Return a copy of a module in which each op is what `make` returned for it.
-
-        An op for which `skip` is true is left out: its operands take the place of its results.
-        """
-        # Each frame holds an op and the ops of its regions that are left. An op with regions is
-        # made after them, since `make` takes the new regions.
-        top: list[Operation] = []
-        stack: list[_Frame] = []
-        self._begin(module, stack, top)
-        while stack:
-            frame = stack[-1]
-            for op in frame.steps:
-                if self._skip is not None and self._skip(op):
-                    for result, operand in zip(op.results, op.operands, strict=True):
-                        self._values[result] = self.value(operand)
-                elif op.regions:
-                    self._begin(op, stack, frame.block)
-                    break
-                else:
-                    frame.block.append(self._op(op, ()))
-            else:
-                stack.pop()
-                into = stack[-1].block if stack else top
-                into.append(self._op(frame.op, tuple(frame.done)))
-        return top[0]
-
-    def _begin(self, op: Operation, stack: list[_Frame], into: list[Operation]) -> None:
-        if not op.regions:
-            into.append(self._op(op, ()))
-            return
-        frame = _Frame(op)
-        frame.steps = self._steps(op, frame)
-        stack.append(frame)
-
-    def _steps(self, op: Operation, frame: _Frame) -> Iterator[Operation]:
-        for region in op.regions:
-            frame.region = []
-            for block in region.blocks:
-                frame.block = []
-                yield from block.operations
-                arguments = tuple([self.value(argument) for argument in block.arguments])
-                # The generator resumes after the last op of the block, so all its ops are rebuilt.
-                made = self.block(block)
-                made.arguments, made.operations = arguments, tuple(frame.block)
-                for op_inside in made.operations:
-                    op_inside.parent = made
-                for old, new in zip(block.arguments, arguments, strict=True):
-                    new.owner, new.location = made, old.location
-                frame.region.append(made)
-            frame.done.append(Region(tuple(frame.region)))
-
-    def _op(self, op: Operation, regions: tuple[Region, ...]) -> Operation:
-        values = self._values
-        operands = op.operands
-        if operands:
-            try:
-                operands = tuple([values[one] for one in operands])
-            except KeyError:  # one of them is defined later
-                operands = tuple(map(self.value, operands))
-        results = op.results
-        if results:
-            results = tuple(map(self.value, results))
-        made = self._make(op, operands, results, regions)
-        for result in results:
-            result.owner = made
-        if op.successors:
-            made.successors = tuple([self.block(block) for block in op.successors])
-            made.successor_operands = op.successor_operands
-        return made
-
-
-def copied(
-    op: Operation,
-    operands: tuple[Value, ...],
-    results: tuple[Value, ...],
-    regions: tuple[Region, ...],
-) -> Operation:
-    """Return a copy of an op with the given operands, results and regions."""
-    kind = SourceModule if isinstance(op, SourceModule) else Operation
-    made = kind(
-        op.name,
-        operands,
-        results,
-        op.properties,
-        op.attributes,
-        regions,
-        location=op.location,
-        source=op.source,
-        start=op.start,
-        end=op.end,
-    )
-    if isinstance(op, SourceModule) and isinstance(made, SourceModule):
-        made.resources = op.resources
-    return made
-
+from hloscope.mlir import Block, Operation, Value
 
 # --------------------------------------------------------------------------------------------------
 # Casts between VHLO and other dialects, for programs with ops of both.
@@ -183,11 +31,8 @@ def has_vhlo_type(value: Value) -> bool:
     The value must not be the result of a cast.
     """
     owner = value.owner
-    if isinstance(owner, Operation):
-        return is_vhlo_op(owner)
-    region = None if owner is None else owner.parent
-    parent = None if region is None else region.parent
-    return parent is not None and is_vhlo_op(parent)
+    op = owner.parent_op if isinstance(owner, Block) else owner
+    return op is not None and is_vhlo_op(op)
 
 
 def cast_obstacle(op: Operation) -> str:
@@ -196,17 +41,13 @@ def cast_obstacle(op: Operation) -> str:
     Casts convert its operands to its own types. Neither the arguments of its successors nor the
     operands of terminators in its regions can be cast.
     """
-    if any(block.arguments for block in op.successors) and _in_function(op):
+    dialects = ("func.", "stablehlo.", "vhlo.")
+    in_function = op.parent_op is not None and op.parent_op.name.startswith(dialects)
+    if in_function and any(block.arguments for block in op.successors):
         return "the arguments of the blocks that it goes to would be of other types"
     if op.name == "chlo.scan":
         return "its region would be one of VHLO"
     return ""
-
-
-def _in_function(op: Operation) -> bool:
-    region = None if op.parent is None else op.parent.parent
-    parent = None if region is None else region.parent
-    return parent is not None and parent.name.startswith(("func.", "stablehlo.", "vhlo."))
 
 
 def add_casts(module: Operation) -> None:
@@ -218,7 +59,7 @@ def add_casts(module: Operation) -> None:
     flavours: dict[Value, bool] = {}
     # First find the values that cross, in program order, which decides the order of the casts.
     # Operands are replaced afterwards: a replaced operand would look like a value without a cast.
-    for op in every_op(module):
+    for op in module.walk():
         if op.name == "builtin.module":
             continue
         wanted = is_vhlo_op(op)
@@ -230,7 +71,7 @@ def add_casts(module: Operation) -> None:
                 casts[operand] = _cast(operand, op)
     if not casts:
         return
-    for op in list(every_op(module)):
+    for op in module.walk():
         if any(operand in casts for operand in op.operands) and op.name != "builtin.module":
             wanted = is_vhlo_op(op)
             op.operands = tuple(
@@ -311,13 +152,13 @@ def use_orders(
     uses: _Uses = {value: [] for op in replaced for value in (*op.operands, *op.results)}
     casts: dict[Operation, int] = {}
     if mixed:
-        casts = {op: 0 for op in every_op(module) if op.name == CAST}
+        casts = {op: 0 for op in module.walk() if op.name == CAST}
         uses |= {value: [] for op in casts for value in (*op.operands, *op.results)}
     if not uses:
         return {}
     ordered: list[tuple[int, Operation]] = []
     # `number << 32 | position` orders uses by program order of the user, then by operand number.
-    for number, op in enumerate(every_op(module)):
+    for number, op in enumerate(module.walk()):
         if op in replaced:
             ordered.append((number, op))
         elif op in casts:

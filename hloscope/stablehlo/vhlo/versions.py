@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from hloscope.errors import UnknownNameError
-from hloscope.ir import TensorType
+from hloscope.ir import FutureType, TensorType
 from hloscope.mlir import (
     I64,
     NONE,
@@ -17,6 +17,7 @@ from hloscope.mlir import (
     Attribute,
     BoolAttr,
     DenseAttr,
+    DictAttr,
     EnumAttr,
     Operation,
     StructAttr,
@@ -224,27 +225,10 @@ _DEFAULTS: Final[Mapping[str, Attribute]] = {
 }
 
 
-def _no_numbers(value: Attribute) -> bool:
-    sizes = getattr(value.type, "sizes", (1,)) if isinstance(value, DenseAttr) else (1,)
-    return 0 in sizes
-
-
-def _accuracy(value: Attribute) -> bool:
-    """Does the result accuracy equal VHLO's default?
-
-    Artifacts do not keep the sign of a zero tolerance, so that only the mode may differ from the
-    default.
-    """
-    return value == ACCURACY
-
-
-_SAME: Final[Mapping[str, Callable[[Attribute], bool]]] = {
-    "accuracy": _accuracy,
-    "no_numbers": _no_numbers,
-    "false": lambda value: value == FALSE,
-    "no_type": lambda value: value == NO_TYPE,
-    "nothing": lambda value: value == NOTHING,
-}
+def _is_default(kind: str, value: Attribute) -> bool:
+    """Is an attribute equivalent to the default `kind` in `_DEFAULTS`?"""
+    is_empty = isinstance(value, DenseAttr) and 0 in getattr(value.type, "sizes", ())
+    return value == _DEFAULTS[kind] or (kind == "no_numbers" and is_empty)
 
 
 def _lhs_rank(op: Operation) -> int | None:
@@ -303,7 +287,7 @@ class Change(Struct, frozen=True):
         found = [
             f"`{name}`"
             for name, kind in self.added
-            if (value := op.properties.get(name)) is not None and not _SAME[kind](value)
+            if (value := op.properties.get(name)) is not None and not _is_default(kind, value)
         ]
         test, what = _CONDITIONS[self.condition]
         return found if test(op) else [*found, what]
@@ -349,11 +333,11 @@ def extra_needs(name: str, op: Operation) -> list[tuple[Version, str]]:
             found.append(((0, 17, 0), "a result of another element type than its operand"))
     if name.startswith("custom_call_"):
         config, api = op.properties.get("backend_config"), op.properties.get("api_version")
-        if type(config).__name__ == "DictAttr":
+        if isinstance(config, DictAttr):
             found.append(((1, 3, 0), "a dictionary as `backend_config`"))
         if isinstance(api, EnumAttr) and api.value == "API_VERSION_TYPED_FFI":
             found.append(((1, 3, 0), "`api_version` API_VERSION_TYPED_FFI"))
-        if any(type(operand.type).__name__ == "FutureType" for operand in op.operands):
+        if any(isinstance(operand.type, FutureType) for operand in op.operands):
             found.append(((1, 17, 0), "an operand that is a future"))
     return found
 

@@ -32,7 +32,6 @@ from hloscope.stablehlo.bytecode import (
     write_bytecode,
 )
 from hloscope.stablehlo.bytecode.fields import Cursor, read_bits, svarint, varint, write_bits
-from hloscope.stablehlo.vhlo import every_op
 from tests.stablehlo.vhlo.test_conversions import PROGRAMS
 
 EXAMPLE = bytes.fromhex(
@@ -92,7 +91,7 @@ def test_the_worked_example_is_written_and_read_byte_for_byte() -> None:
     assert write_artifact(read(TEXT), "1.10.0") == EXAMPLE
     found = read_bytecode(EXAMPLE)
     assert found.image.producer == "StableHLO_v1.10.0"
-    assert [op.name for op in every_op(found.module)][1:3] == ["vhlo.func_v1", "vhlo.add_v1"]
+    assert [op.name for op in found.module.walk()][1:3] == ["vhlo.func_v1", "vhlo.add_v1"]
     written = print_mlir(read(TEXT), dialects=DIALECTS)
     assert print_mlir(read_artifact(EXAMPLE), dialects=DIALECTS) == written
 
@@ -136,7 +135,7 @@ def test_locations_are_kept() -> None:
     } loc(unknown)"""
     tree = read(text)
     back = read_artifact(write_artifact(tree))
-    places = [[resolve_location(op.location) for op in every_op(one)] for one in (tree, back)]
+    places = [[resolve_location(op.location) for op in one.walk()] for one in (tree, back)]
     assert places[0] == places[1]
     assert len(set(places[0])) == 3
 
@@ -145,7 +144,7 @@ def test_a_large_constant_is_a_view_of_the_file() -> None:
     digits = bytes(range(256)) * 256
     text = f'func.func @f() {{ %0 = stablehlo.constant dense<"0x{digits.hex()}"> '
     data = write_artifact(read(text + ": tensor<16384xi32>\n return }"))
-    values = [op.properties.get("value") for op in every_op(read_bytecode(data).module)]
+    values = [op.properties.get("value") for op in read_bytecode(data).module.walk()]
     (value,) = [one for one in values if isinstance(one, DenseAttr)]
     assert isinstance(value.literal, memoryview)
     assert value.literal.obj is data
@@ -157,7 +156,7 @@ def test_a_tensor_without_elements_may_have_a_value() -> None:
     body = "%0 = stablehlo.constant dense<7.0> : tensor<0xf32>\n"
     body += "%1 = stablehlo.constant dense<true> : tensor<0x2xi1>\n"
     data = write_artifact(read(f"func.func @f() {{ {body} return }}"))
-    values = [op.properties.get("value") for op in every_op(read_bytecode(data).module)]
+    values = [op.properties.get("value") for op in read_bytecode(data).module.walk()]
     found = [bytes(one.literal) for one in values if isinstance(one, DenseAttr)]  # type: ignore[arg-type]
     assert found == [bytes.fromhex("0000e040"), b""]
 
@@ -309,7 +308,7 @@ def test_regions_may_be_nested_but_not_without_end() -> None:
     depth = 400
     data = write_bytecode(nested(depth), producer="x", version=6)
     around = 2  # the module, and what the innermost region holds
-    assert sum(1 for _ in every_op(read_bytecode(data).module)) == depth + around
+    assert sum(1 for _ in read_bytecode(data).module.walk()) == depth + around
     deep = write_bytecode(nested(5000), producer="x", version=6)
     with pytest.raises(BytecodeError, match="regions are nested deeper than 500"):
         read_bytecode(deep)

@@ -17,7 +17,6 @@ from hloscope.stablehlo.bytecode import (
     write_artifact,
     write_bytecode,
 )
-from hloscope.stablehlo.vhlo import every_op
 
 OTHERS = """func.func @f(%a: tensor<2xf32>, %b: tensor<2xf32>) {
   %0 = "my.op"(%a) {x = 1 : i32} : (tensor<2xf32>) -> tensor<2xf32>
@@ -72,7 +71,7 @@ def test_mixed_programs_are_written_as_jaxlib_writes_them(text: str, target: str
 
 def test_values_pass_through_one_cast_behind_where_they_come_from() -> None:
     made = in_version(tree_of(OTHERS), (1, 5, 0), allow_other_dialects=True).module
-    casts = [op for op in every_op(made) if op.name == "builtin.unrealized_conversion_cast"]
+    casts = [op for op in made.walk() if op.name == "builtin.unrealized_conversion_cast"]
     assert len(casts) == 5
     lines = print_vhlo(made).splitlines()
     where = next(i for i, line in enumerate(lines) if '"my.op"' in line)
@@ -122,11 +121,11 @@ def test_blocks_with_arguments_that_ops_of_other_dialects_go_to_are_refused() ->
 def test_blocks_keep_their_successors() -> None:
     tree = tree_of(JUMPS)
     made = in_version(tree, (1, 5, 0), allow_other_dialects=True).module
-    for op in every_op(made):
+    for op in made.walk():
         for block in op.successors:
             assert op.parent is not None
             assert block.parent is op.parent.parent
-    assert sum(len(op.successors) for op in every_op(made)) == 3
+    assert sum(len(op.successors) for op in made.walk()) == 3
     data = write_artifact(tree, allow_other_dialects=True)
     back = hloscope.deserialize(data).tree
     assert print_mlir(back, dialects=DIALECTS) == print_mlir(tree, dialects=DIALECTS)
@@ -149,8 +148,8 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 def test_ranges_of_places_are_kept_as_mlir_keeps_them(place: tuple[int, int, int, int]) -> None:
     tree = tree_of("func.func @f() { return }")
-    for op in every_op(tree):
+    for op in tree.walk():
         op.location = FileLoc("f", *place)
     data = write_artifact(tree)
-    (op, *_) = every_op(read_bytecode(data).module)
+    (op, *_) = read_bytecode(data).module.walk()
     assert op.location == FileLoc("f", *PLACES[place])

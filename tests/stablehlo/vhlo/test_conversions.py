@@ -10,7 +10,6 @@ from hloscope.mlir.dialects import DIALECTS
 from hloscope.stablehlo.vhlo import (
     CURRENT,
     DowngradeError,
-    every_op,
     obstacles,
     to_stablehlo,
     to_version,
@@ -99,7 +98,7 @@ def shown(tree: Operation) -> str:
 def test_vhlo_and_back_is_the_program(text: str) -> None:
     tree = read(text)
     made = to_vhlo(tree)
-    assert all(op.name.startswith(("vhlo.", "builtin.")) for op in every_op(made))
+    assert all(op.name.startswith(("vhlo.", "builtin.")) for op in made.walk())
     back = to_stablehlo(made)
     assert print_mlir(back, dialects=DIALECTS) == print_mlir(tree, dialects=DIALECTS)
 
@@ -116,7 +115,7 @@ def test_down_and_up_again_is_the_same(text: str, target: str) -> None:
     down = to_version(made, version).module
     up = to_version(down, CURRENT).module
     assert shown(up) == shown(made)
-    names = {op.name for op in every_op(made)} - {op.name for op in every_op(down)}
+    names = {op.name for op in made.walk()} - {op.name for op in down.walk()}
     assert not names or all(name.endswith("_v2") for name in names)
 
 
@@ -136,10 +135,10 @@ x.symbol = @f} : tensor<2xf32>
 def test_an_older_version_has_the_older_form_of_an_op() -> None:
     made = to_vhlo(read(PROGRAMS["dot"]))
     down = to_version(made, version_of("1.5.0")).module
-    ops = {op.name: op.properties for op in every_op(down)}
+    ops = {op.name: op.properties for op in down.walk()}
     assert "lhs_precision_type" not in ops["vhlo.dot_general_v1"]
     assert "vhlo.dot_general_v2" not in ops
-    up = {op.name: op.properties for op in every_op(to_version(down, CURRENT).module)}
+    up = {op.name: op.properties for op in to_version(down, CURRENT).module.walk()}
     assert "lhs_precision_type" in up["vhlo.dot_general_v2"]
 
 
@@ -190,5 +189,5 @@ def test_a_feature_needs_the_version_that_brought_it(text: str, needed: tuple[in
 
 def test_old_libraries_use_old_ops() -> None:
     tree = read("func.func @f() { %0 = stablehlo.custom_call @c() : () -> tensor<f32>\n return }")
-    assert "vhlo.custom_call_v1" in {op.name for op in every_op(to_vhlo(tree, (1, 17, 0)))}
-    assert "vhlo.custom_call_v2" in {op.name for op in every_op(to_vhlo(tree))}
+    assert "vhlo.custom_call_v1" in {op.name for op in to_vhlo(tree, (1, 17, 0)).walk()}
+    assert "vhlo.custom_call_v2" in {op.name for op in to_vhlo(tree).walk()}
