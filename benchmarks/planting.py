@@ -41,7 +41,7 @@ EQUIVALENT: Final[dict[str, str]] = {
     "linalg.py kernel: False  ->  True": "a copy more",
     "shape.py _complex: t.element.kind == 'complex'  ->  NotEq": "two such answers are compared",
     "analysis.py __init__: 0  ->  1": "places are numbered in order, from any number on",
-    "scattering.py combine: most * _ROUND_COST  ->  Add": "the limit tells which way is faster",
+    "gather_scatter.py combine: most * _ROUND_COST  ->  Add": "the limit tells which way is faster",
     "shape.py broadcast: prod(sizes) > _SMALL  ->  GtE": "the limit tells which way is faster",
     "contraction.py kernel: False  ->  True": "a copy more",
     "batch_norm.py whole: False  ->  True": "a copy more",
@@ -193,6 +193,16 @@ def _bodies(function: ast.FunctionDef) -> Iterator[ast.AST]:
             continue  # of lists that have one length, `zip` makes the same either way
         yield node
         todo.extend(ast.iter_child_nodes(node))
+
+
+def possible(path: Path) -> set[str]:
+    """All faults that can be planted in a file, in the form of the keys of `EQUIVALENT`."""
+    return {
+        f"{path.name} {function.name}: {ast.unparse(node)}  ->  {what}"
+        for function in _functions(ast.parse(path.read_text()))
+        for node in _bodies(function)
+        for _, what in _changes(node)
+    }
 
 
 def faults(tree: Path, count: int, seed: int) -> list[Fault]:
