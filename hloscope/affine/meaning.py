@@ -299,8 +299,12 @@ def bounds(e: Expr, box: Box) -> Interval:
     ends = _ends(e, box)
     if ends is not None:
         return Interval(*ends)
+    if e._divisions <= MOST_ALONE:
+        return bounds_knowing({}, [e], box)[0]
     # Deep expressions of one chain share their subexpressions, so their bounds are kept per box.
-    known = {} if e._divisions <= MOST_ALONE else _deep_bounds(tuple(box.items())).table()
+    known = _deep_bounds(tuple(box.items()))
+    if len(known) > MOST_KEPT:
+        _deep_bounds.cache_clear()
     return bounds_knowing(known, [e], box)[0]
 
 
@@ -342,30 +346,15 @@ def bounds_knowing(
     return [known[e] for e in roots]
 
 
-class _DeepBounds:
-    """Bounds of the subexpressions of deep expressions over one box."""
-
-    MOST: Final = 1 << 14
-    """Number of entries above which the table is replaced by an empty one."""
-
-    def __init__(self) -> None:
-        self._table: dict[Expr, Interval] = {}
-
-    def table(self) -> dict[Expr, Interval]:
-        """Return the table of memoized intervals, by expression.
-
-        A table with more than `MOST` entries is first replaced by an empty one. Callers that hold
-        the old table may continue to use it.
-        """
-        if len(self._table) > self.MOST:
-            self._table = {}
-        return self._table
+MOST_KEPT: Final = 1 << 14
+"""Number of bounds over one box above which all cached bounds are dropped."""
 
 
 # Cached: the map of 128 chained reshapes takes 4 s instead of 0.2 s without it.
 @lru_cache(maxsize=8)
-def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> _DeepBounds:
-    return _DeepBounds()
+def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> dict[Expr, Interval]:
+    """Return the table of bounds over one box, by expression; the caller adds to it."""
+    return {}
 
 
 def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:

@@ -343,13 +343,12 @@ class _Division(Node):
     _kind: ClassVar[int]
 
     def __new__(cls: type[_D], num: ExprLike, den: ExprLike) -> _D:
-        key = (num, den)
+        if not (isinstance(num, Node) and isinstance(den, Node)):
+            num, den = expr(num), expr(den)
+        key = num, den
         entry = cls._live.get(key)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
-        if not (isinstance(num, Node) and isinstance(den, Node)):
-            num, den = expr(num), expr(den)
-            key = (num, den)
         divisions = 1 + num._divisions + den._divisions
         order: OrderKey = cls._kind, num._key or order_key(num), den._key or order_key(den)  # type: ignore[arg-type]
         if divisions > DEEP:
@@ -590,24 +589,6 @@ def floordiv(num: ExprLike, den: ExprLike) -> Expr:
     return FloorDiv(num, den)
 
 
-_FLOORS: Final = FloorDiv._live
-
-
-def floor_by(num: Expr, den: int) -> Expr:
-    """Return the node `num / den` for a positive `den`, without simplifying it.
-
-    Faster than calling the class `FloorDiv`.
-
-    >>> floor_by(Dim(0), 8) is Dim(0) // 8
-    True
-    """
-    divisor = const(den)
-    entry = _FLOORS.get((num, divisor))
-    if entry is not None and (node := entry()) is not None:
-        return node  # type: ignore[no-any-return]
-    return FloorDiv(num, divisor)
-
-
 def ceildiv(num: ExprLike, den: ExprLike) -> Expr:
     """Return `num / den` rounded up.
 
@@ -639,29 +620,3 @@ def mod(num: ExprLike, den: ExprLike) -> Expr:
             return Mod(num, Const(-d))
     return Mod(num, den)
 
-
-_CONSTANTS: Final = Const._live
-
-
-def const(value: SupportsIndex) -> Const:
-    """Return the constant; `const(3)` is `Const(3)`, but faster than calling the class."""
-    entry = _CONSTANTS.get(value) if type(value) is int else None
-    if entry is not None and (node := entry()) is not None:
-        return node  # type: ignore[no-any-return]
-    return Const(value)
-
-
-_MODS: Final = Mod._live
-
-
-def mod_by(num: Expr, den: int) -> Expr:
-    """Return the node `num mod den` for a positive `den`, without simplifying it.
-
-    >>> mod_by(Dim(0), 8) is Dim(0) % 8
-    True
-    """
-    divisor = const(den)
-    entry = _MODS.get((num, divisor))
-    if entry is not None and (node := entry()) is not None:
-        return node  # type: ignore[no-any-return]
-    return Mod(num, divisor)

@@ -11,15 +11,15 @@ from typing import Final, TypeAlias
 from hloscope.affine import (
     Const,
     Expr,
+    FloorDiv,
     Max,
     Min,
+    Mod,
     Sum,
     Terms,
     as_sum,
-    floor_by,
     linear,
     mod,
-    mod_by,
     scaled,
     sorted_sum,
     sum_of,
@@ -199,7 +199,7 @@ def best_form(e: Expr, engine: Context) -> Expr:
     if e.by:  # a quotient alone
         num: Expr = e.num  # type: ignore[union-attr]
         shown = engine.printed_form(num)
-        return e if shown is num else floor_by(shown, e.by)
+        return e if shown is num else FloorDiv(shown, e.by)
     terms, const = (e.terms, e.const) if type(e) is Sum else as_sum(e)
     coeffs = dict(terms)
     floors = [*filter(_DIVISOR, coeffs)]
@@ -370,7 +370,7 @@ def _take_wrapped(
             x, scale = g.num, k * d // g.by  # type: ignore[union-attr]
             num = linear((f.num, 1), (x, -scale), (mod(x, g.by), scale))  # type: ignore[union-attr]
             del coeffs[f], coeffs[g]
-            done.append((floor_by(num, d), c))
+            done.append((FloorDiv(num, d), c))
             break
 
 
@@ -418,7 +418,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
     """
     if len(terms) == 1 and terms[0][1] > 0 and const % m == 0:
         num = sorted_sum(terms, 0)
-        return mod_by(engine.printed_form(num) if num._divisions else num, m)
+        return Mod(engine.printed_form(num) if num._divisions else num, m)
     chosen: dict[Expr, int] = {}
     positive = any([c > 0 for t, c in terms if not t.by])
     for t, c in sorted(terms, key=_quotients_last):
@@ -440,7 +440,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
         if hi < 1 << 62 and lo > -1 << 62:
             num = linear((num, 1), (-(lo // m) * m, 1))
     shown = engine.printed_form(num) if num._divisions else num
-    return mod(shown, m) if m == 1 or type(shown) is Const else mod_by(shown, m)
+    return mod(shown, m)
 
 
 def _take_quotient(
@@ -474,7 +474,7 @@ def _take_quotient(
             shift += k * d
             const = 0
     num = sorted_sum(new, shift)
-    done.append((floor_by(engine.printed_form(num) if num._divisions else num, d), coeff))
+    done.append((FloorDiv(engine.printed_form(num) if num._divisions else num, d), coeff))
     return const
 
 
