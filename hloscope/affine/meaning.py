@@ -296,9 +296,6 @@ def bounds(e: Expr, box: Box) -> Interval:
     >>> print(bounds(Dim(0) // 4 * 2 - Range(0), box))
     [-3, 3]
     """
-    ends = _ends(e, box)
-    if ends is not None:
-        return Interval(*ends)
     if e._divisions <= MOST_ALONE:
         return bounds_knowing({}, [e], box)[0]
     # Deep expressions of one chain share their subexpressions, so their bounds are kept per box.
@@ -355,55 +352,6 @@ MOST_KEPT: Final = 1 << 14
 def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> dict[Expr, Interval]:
     """Return the table of bounds over one box, by expression; the caller adds to it."""
     return {}
-
-
-def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
-    """Return the lower and the upper bound of a simple expression, or `None` if it is not simple.
-
-    Simple expressions are linear combinations of variables, quotients and remainders by positive
-    constants, at most `depth` levels deep, with no number near the limits that stand for infinity.
-    """
-    kind = type(e)
-    if kind is Dim or kind is Range or kind is Runtime:
-        side = box.get(e)  # type: ignore[arg-type]
-        if side is not None and side.lo <= side.hi and side.lo > -_FAR and side.hi < _FAR:
-            return side.lo, side.hi
-    elif not depth:
-        return None
-    elif kind is Sum:
-        lo = hi = e.const  # type: ignore[union-attr]
-        largest = abs(lo)
-        for t, c in e.terms:  # type: ignore[union-attr]
-            ends = _ends(t, box, depth - 1)
-            if ends is None:
-                return None
-            low, high = (ends[0] * c, ends[1] * c) if c > 0 else (ends[1] * c, ends[0] * c)
-            lo, hi = lo + low, hi + high
-            # No partial sum may come near the infinities, as `Interval` would saturate there.
-            largest += max(-low, high)
-        return (lo, hi) if largest < _FAR else None
-    elif kind is FloorDiv or kind is Mod:
-        den = e.den  # type: ignore[union-attr]
-        if type(den) is Const and den.value > 0:
-            ends, d = _ends(e.num, box, depth - 1), den.value  # type: ignore[union-attr]
-            if ends is None or d > _FAR:
-                return None
-            lo, hi = ends
-            if kind is FloorDiv:
-                return lo // d, hi // d
-            # Without a multiple of `d` between the ends, the remainder is monotonic.
-            if lo // d == hi // d:
-                return lo % d, hi % d
-            # Otherwise it is in `[0, d - 1]`, and not above a numerator that is not negative.
-            return 0, min(d - 1, hi) if lo >= 0 else d - 1
-    return None
-
-
-_FAR: Final = 1 << 61
-"""Numbers below this are far from the ends of int64, which stand for infinity.
-
-Sums of two such numbers are within int64.
-"""
 
 
 def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interval:

@@ -238,35 +238,9 @@ def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]
     for e in exprs:
         found = new.get(e)  # type: ignore[arg-type]  # most expressions are bare variables
         if found is None:
-            found = e if type(e) in _ATOMS else _substituted_once(e, new) or substitute(e, new)
+            found = e if type(e) in _ATOMS else substitute(e, new)
         out.append(found)
     return tuple(out)
-
-
-def _substituted_once(e: Expr, new: dict[Var, Expr]) -> Expr | None:
-    """Return a sum or quotient with its variables replaced by `new`; `None` for others."""
-    kind = type(e)
-    if kind is FloorDiv or kind is Mod:
-        num, den = e.num, e.den  # type: ignore[union-attr]
-        if type(den) is not Const:
-            return None
-        inner = new.get(num, num) if num in new else _simply_sum(num, new)
-        if inner is None:
-            return None
-        return floordiv(inner, den) if kind is FloorDiv else mod(inner, den)
-    return _simply_sum(e, new)
-
-
-def _simply_sum(e: Expr, new: dict[Var, Expr]) -> Expr | None:
-    """Return a sum of variables with its variables replaced by `new`; `None` for others."""
-    if type(e) is not Sum or e._divisions:
-        return None
-    parts: list[tuple[Expr | int, int]] = [(e.const, 1)]
-    for t, c in e.terms:
-        if not isinstance(t, Var):
-            return None
-        parts.append((new.get(t, t), c))
-    return linear(*parts)
 
 
 def substituted_constraints(
