@@ -15,16 +15,10 @@ from hloscope.affine import (
     Const,
     Dim,
     Expr,
-    FloorDiv,
     Interval,
-    Mod,
     Range,
     Runtime,
-    Sum,
     Var,
-    floordiv,
-    linear,
-    mod,
     substitute,
 )
 from hloscope.ir import CalledValue, Instruction, called_value, captured
