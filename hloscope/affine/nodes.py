@@ -253,25 +253,14 @@ class Sum(Node):
     const: int
 
     def __new__(cls, terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
-        return the_sum(terms, const)
-
-
-_SUMS: Final = Sum._live
-
-
-def the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
-    """Return the interned sum; faster than calling the class `Sum`.
-
-    The caller guarantees that terms are sorted in stored order and distinct, as in `Sum`.
-    """
-    key = terms, const
-    entry = _SUMS.get(key)
-    if entry is not None and (node := entry()) is not None:
-        return node  # type: ignore[no-any-return]
-    divisions = 0
-    for t, _ in terms:
-        divisions += t._divisions
-    return _build(Sum, key, None, divisions, terms, const)
+        key = terms, const
+        entry = cls._live.get(key)
+        if entry is not None and (node := entry()) is not None:
+            return node  # type: ignore[no-any-return]
+        divisions = 0
+        for t, _ in terms:
+            divisions += t._divisions
+        return _build(cls, key, None, divisions, terms, const)
 
 
 class _Args(Node):
@@ -465,7 +454,7 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
     if 0 in coeffs.values():
         coeffs = {t: c for t, c in coeffs.items() if c}
     if in_order and len(coeffs) > 1:
-        return the_sum(tuple(coeffs.items()), const)
+        return Sum(tuple(coeffs.items()), const)
     return sum_of(coeffs, const)
 
 
@@ -482,23 +471,11 @@ def sum_of(coeffs: dict[Expr, int], const: int) -> Expr:
     >>> print(sum_of({Dim(1): 2, Dim(0): 1}, 3))
     d1 * 2 + d0 + 3
     """
-    count = len(coeffs)
-    if count < 2:
+    if len(coeffs) < 2:
         for t, c in coeffs.items():
-            return t if c == 1 and not const else the_sum(((t, c),), const)
+            return t if c == 1 and not const else Sum(((t, c),), const)
         return Const(const)
-    try:
-        # Two terms are by far the most frequent case, and one comparison sorts them.
-        if count == 2:
-            first, second = coeffs.items()
-            if second[0]._key < first[0]._key:  # type: ignore[operator]
-                return the_sum((second, first), const)
-            return the_sum((first, second), const)
-        terms = sorted(coeffs, key=STORED)
-    # Keys nest as deep as expressions: Python's tuple comparison may exhaust the C stack.
-    except RecursionError:
-        terms = by_key([*coeffs], order_key)
-    return the_sum(tuple(zip(terms, map(coeffs.__getitem__, terms), strict=True)), const)
+    return Sum(tuple([(t, coeffs[t]) for t in by_key([*coeffs], STORED)]), const)
 
 
 def product(*factors: ExprLike) -> Expr:
@@ -619,4 +596,3 @@ def mod(num: ExprLike, den: ExprLike) -> Expr:
         if d < 0:  # equal, and a map with it can be printed and read again
             return Mod(num, Const(-d))
     return Mod(num, den)
-

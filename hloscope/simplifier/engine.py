@@ -397,7 +397,7 @@ class Engine(Context):
         """
         if self.trace is not None and before is not after:
             box = tuple(
-                (v, interval(self.box[v])) for v in sorted_variables(before) if v in self.box
+                (v, interval(self.box[v])) for v in sorted(variables(before)) if v in self.box
             )
             self.trace.append(Step(law, before, after, box))
 
@@ -430,11 +430,6 @@ class Engine(Context):
             if t in coeffs:
                 return -coeffs[t] // c * d
         return 0
-
-
-def sorted_variables(e: Expr) -> list[Var]:
-    """Return the variables of an expression in printing order."""
-    return sorted(variables(e))
 
 
 def is_unreduced(flat: Expr) -> bool:

@@ -418,7 +418,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
     """
     if len(terms) == 1 and terms[0][1] > 0 and const % m == 0:
         num = sorted_sum(terms, 0)
-        return Mod(engine.printed_form(num) if num._divisions else num, m)
+        return Mod(engine.printed_form(num), m)
     chosen: dict[Expr, int] = {}
     positive = any([c > 0 for t, c in terms if not t.by])
     for t, c in sorted(terms, key=_quotients_last):
@@ -439,7 +439,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
         lo, hi = engine.bounds(num)
         if hi < 1 << 62 and lo > -1 << 62:
             num = linear((num, 1), (-(lo // m) * m, 1))
-    shown = engine.printed_form(num) if num._divisions else num
+    shown = engine.printed_form(num)
     return mod(shown, m)
 
 
@@ -474,7 +474,7 @@ def _take_quotient(
             shift += k * d
             const = 0
     num = sorted_sum(new, shift)
-    done.append((FloorDiv(engine.printed_form(num) if num._divisions else num, d), coeff))
+    done.append((FloorDiv(engine.printed_form(num), d), coeff))
     return const
 
 
