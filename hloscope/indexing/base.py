@@ -29,6 +29,7 @@ from hloscope.indexing.variables import (
     RuntimeVariable,
     V,
     Variable,
+    in_a_circle,
     printed_names,
     replace_interval,
 )
@@ -316,14 +317,8 @@ class MapBase:
             unknown = sorted(to_text(v) for v in variables(expr) if v not in self.box)
             if unknown:
                 messages.append(f"`{to_text(expr)}` uses undeclared {', '.join(unknown)}")
-        needs = {i: set().union(*map(variables, v.arguments)) for i, v in enumerate(self.runtime)}
-        # Topological sorting: what remains when no variable is ready forms a cycle.
-        while ready := {
-            i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)
-        }:
-            needs = {i: used for i, used in needs.items() if i not in ready}
-        if needs:
-            circle = ", ".join(f"rt{i}" for i in needs)
+        if numbers := in_a_circle([v.arguments for v in self.runtime]):
+            circle = ", ".join(f"rt{i}" for i in numbers)
             messages.append(f"the indices of {circle} depend on each other in a circle")
         return messages
 

@@ -168,36 +168,42 @@ def merge_runtime(m: M) -> M:
     # Merging two variables may make the indices of others equal, so repeat until nothing changes.
     while len(m.runtime) > 1:
         first_of: dict[RuntimeVariable, int] = {}
-        same: dict[int, int] = {}
+        same: dict[Var, Expr] = {}
         for i, variable in enumerate(m.runtime):
             if variable.source is not None:
                 key = variable
                 if variable.name or variable.clamp is not None:
                     key = replace(variable, interval=variable.values, name="", clamp=None)
                 if (k := first_of.setdefault(key, i)) != i:
-                    same[i] = k
+                    same[Runtime(i)] = Runtime(k)
         if not same:
             break
-        m = drop_runtime(m, same)
+        m = replace_runtime(m, same)
     return m
 
 
-def drop_runtime(m: M, same: dict[int, int]) -> M:
-    """Return the map without the runtime variables whose numbers are keys of `same`.
+def replace_runtime(m: M, new: Mapping[Var, Expr]) -> M:
+    """Return the map with the runtime variables in `new` replaced by expressions over the others.
 
-    Each is replaced by the runtime variable with the number `same[key]`, which has an equal value.
+    The remaining runtime variables are renumbered.
+
+    >>> from hloscope.affine import Const
+    >>> from hloscope.indexing import IndexingMap
+    >>> one = IndexingMap.parse("(d0){rt0, rt1} -> (d0 + rt0 + rt1), domain: "
+    ...     "d0 in [0, 3], rt0 in [0, 4], rt1 in [0, 9]")
+    >>> print(replace_runtime(one, {Runtime(0): Const(2)}))
+    (d0){rt0} -> (d0 + rt0 + 2), domain: d0 in [0, 3], rt0 in [0, 9]
     """
-    kept = [i for i in range(len(m.runtime)) if i not in same]
-    position = {old: new for new, old in enumerate(kept)}
-    new: dict[Var, Expr] = {
-        Runtime(i): Runtime(position[same.get(i, i)]) for i in range(len(m.runtime))
-    }
-    # The interval of a removed variable may be a condition, which must still hold.
-    conditions = [(new[Runtime(i)], v.interval) for i, v in enumerate(m.runtime) if v.is_condition]
+    left = [i for i in range(len(m.runtime)) if Runtime(i) not in new]
+    renumber: dict[Var, Expr] = {Runtime(i): Runtime(at) for at, i in enumerate(left)}
+    every = renumber | dict(zip(new, substituted([*new.values()], renumber), strict=True))
+    # The interval of a replaced variable may be a condition, which must still hold.
+    gone = [(Runtime(i), v) for i, v in enumerate(m.runtime) if Runtime(i) in new]
+    conditions = [(rt, v.interval) for rt, v in gone if v.is_condition]
     return m.with_(
-        runtime=[renamed(m.runtime[i], new) for i in kept],
-        results=substituted(m.results, new),
-        constraints=substituted_constraints(m.constraints, new) + conditions,
+        runtime=[renamed(m.runtime[i], every) for i in left],
+        results=substituted(m.results, every),
+        constraints=substituted_constraints([*m.constraints, *conditions], every),
     )
 
 

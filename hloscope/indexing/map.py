@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import hloscope.indexing.evaluate as values
     import hloscope.indexing.inverse as inverses
     import hloscope.indexing.markup as markup
-    import hloscope.indexing.proofs as exact
     import hloscope.indexing.proofs as proofs
     import hloscope.indexing.sets as sets
     import hloscope.indexing.tiles as tiles
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from hloscope.indexing.tiles import ExactTiles
     from hloscope.support.arrays import Bools, Ints
 else:
-    exact = lazy("hloscope.indexing.proofs")
     inverses = lazy("hloscope.indexing.inverse")
     markup = lazy("hloscope.indexing.markup")
     proofs = lazy("hloscope.indexing.proofs")
@@ -271,7 +269,7 @@ class IndexingMap(MapBase):
         >>> a == b, a.equals(b)
         (False, True)
         """
-        return exact.equals(self, other)
+        return proofs.decided(proofs.prove_equal([self], [other]), "equality")
 
     # ------------------------------------------------------------------------- sets and relations
 

@@ -278,18 +278,6 @@ def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | 
     return claims.tight_bounds(m, expr, budget) if known is None else known
 
 
-def equals(first: MapBase, second: MapBase) -> bool:
-    """Are two maps the same relation?
-
-    Raises:
-        UnsupportedError: isl cannot decide; the message states why.
-    """
-    proof = prove_equal([first], [second])
-    if proof.verdict is Verdict.UNDECIDED:
-        raise UnsupportedError(f"equality is undecided: {proof.reason}")
-    return proof.is_proved
-
-
 # --------------------------------------------------------------------------------------------------
 # Exact proofs about maps that are piecewise linear in one long variable.
 #

@@ -224,17 +224,11 @@ def divided(interval: Interval, factor: int) -> Interval:
     >>> divided(Interval(14, 33), 8), divided(Interval(-11, -5), -3)
     (Interval(lo=2, hi=4), Interval(lo=2, hi=3))
     """
-    lo, hi = (interval.lo, interval.hi) if factor > 0 else _negated(interval)
+    ends = interval if factor > 0 else -interval
     size = abs(factor)
-    low = lo if lo == NEG_INF else -(-lo // size)
-    high = hi if hi == POS_INF else hi // size
+    low = ends.lo if ends.lo == NEG_INF else -(-ends.lo // size)
+    high = ends.hi if ends.hi == POS_INF else ends.hi // size
     return Interval(low, high)
-
-
-def _negated(interval: Interval) -> tuple[int, int]:
-    """Return the ends of the negated interval."""
-    negated = -interval
-    return negated.lo, negated.hi
 
 
 def of_quotient(interval: Interval, den: int) -> Interval | None:
@@ -364,7 +358,7 @@ def _is_plain(m: M) -> bool:
     if m.constraints or m.runtime:
         return False
     terms = [t for e in m.results for t, _ in as_sum(e)[0]]
-    return all([t in m.box and not m.box[t].is_point for t in terms])  # type: ignore[index]
+    return all([t in m.box and not m.box[t].is_point for t in terms])
 
 
 def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:

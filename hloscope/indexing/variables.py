@@ -20,6 +20,7 @@ from hloscope.affine import (
     Runtime,
     Var,
     substitute,
+    variables,
 )
 from hloscope.ir import CalledValue, Instruction, called_value, captured
 from hloscope.ops import Constant, GetTupleElement, Iota, Parameter, While
@@ -237,6 +238,19 @@ def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]
     return tuple(out)
 
 
+def in_a_circle(indices: Sequence[Sequence[Expr]]) -> list[int]:
+    """Return the numbers of runtime variables whose indices depend on each other in a circle.
+
+    `indices` has the index of each runtime variable. The result also has the variables whose index
+    depends on such a circle.
+    """
+    needs = {i: variables(*index) for i, index in enumerate(indices)}
+    # Topological sorting: what remains when no variable is ready depends on a circle.
+    while ready := {i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)}:
+        needs = {i: used for i, used in needs.items() if i not in ready}
+    return [*needs]
+
+
 def substituted_constraints(
     constraints: Sequence[Constraint], new: dict[Var, Expr]
 ) -> list[Constraint]:
@@ -280,8 +294,8 @@ def printed_names(
         (Range, ranges),
         (Runtime, runtime),
     )
-    for kind, variables in groups:
-        for i, variable in enumerate(variables):
+    for kind, group in groups:
+        for i, variable in enumerate(group):
             stem = name = variable.name or f"{PREFIXES[kind]}{i}"
             k = 0
             while name in taken:

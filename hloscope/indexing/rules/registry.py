@@ -326,10 +326,9 @@ def integers(type: Type) -> tuple[int, int]:
     """
     if not isinstance(type, TensorType) or type.element.kind not in ("signed", "unsigned"):
         return NEG_INF, POS_INF
-    bits = type.element.bits
-    if type.element.kind == "unsigned":
-        return 0, min((1 << bits) - 1, POS_INF)
-    return -(1 << bits - 1), (1 << bits - 1) - 1
+    assert type.element.integer_limits is not None
+    low, high = type.element.integer_limits
+    return max(low, NEG_INF), min(high, POS_INF)
 
 
 def dynamic_dimensions(type: Type) -> tuple[int, ...]:
