@@ -69,6 +69,7 @@ class MapBase:
         "_is_settled",
         "_is_simplified",
         "_result_bounds",
+        "_simple",
         "_text",
         "constraints",
         "dims",
@@ -90,6 +91,7 @@ class MapBase:
     _result_bounds: tuple[Interval, ...] | None
     _is_settled: bool
     _is_simplified: bool
+    _simple: MapBase | None
     _text: str
 
     def __init__(
@@ -125,6 +127,7 @@ class MapBase:
         _set(self, "_domain", None)  # reading an unset slot would raise an exception
         _set(self, "_hash", None)
         _set(self, "_result_bounds", None)
+        _set(self, "_simple", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot assign to `{name}`: a map is immutable")
@@ -205,6 +208,7 @@ class MapBase:
         _set(map, "_domain", self._domain)
         _set(map, "_hash", None)
         _set(map, "_result_bounds", None)
+        _set(map, "_simple", None)
         return map
 
     def choosing(self, indices: Sequence[int]) -> Self:
@@ -292,6 +296,15 @@ class MapBase:
         """Record that `simplify` does not change the map."""
         _set(self, "_is_settled", True)
         _set(self, "_is_simplified", True)
+
+    @property
+    def simple(self) -> MapBase | None:
+        """The result of `simplify` if it was computed and differs from this map; else `None`."""
+        return self._simple
+
+    def store_simplified(self, simplified: MapBase) -> None:
+        """Store the result of `simplify`, which `simple` then returns."""
+        _set(self, "_simple", simplified)
 
     @property
     def names(self) -> Mapping[Var, str]:

@@ -346,11 +346,14 @@ def simplify(
         return _simplify_exactly(simplify(m, replace_points=replace_points, trace=trace), trace)
     if m.is_known_empty or m.is_undefined or (replace_points and m.is_simplified):
         return m
-    return _simplify(m, replace_points, trace)
-
-
-_VARIABLES: Final = frozenset((Dim, Range, Runtime))
-_BARE: Final = _VARIABLES | {Const}
+    if not replace_points or trace is not None:
+        return _simplify(m, replace_points, trace)
+    found = m.simple
+    if found is None:
+        found = _simplify(m, replace_points, trace)
+        if found is not m:
+            m.store_simplified(found)
+    return found  # type: ignore[return-value]  # a map as `m` is
 
 
 def _is_plain(m: M) -> bool:
@@ -437,6 +440,9 @@ def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr
         return simplified(e, domain, trace)
     kept = from_terms(points, 0)
     return simplified(e - kept, domain, trace) + kept
+
+
+_BARE: Final = frozenset((Dim, Range, Runtime, Const))
 
 
 def _with_simple_indices(
