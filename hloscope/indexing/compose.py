@@ -57,7 +57,7 @@ def compose(first: M, second: M) -> M:
         ValueError: `first` has another number of results than `second` has dimensions.
     """
     bounds = [(e, v.interval) for e, v in zip(first.results, second.dims, strict=False)]
-    return _composed(first, second, bounds)
+    return compose_inside(first, second, bounds)
 
 
 def bounds_to_check(first: MapBase, second: MapBase) -> list[Constraint] | None:
@@ -75,53 +75,18 @@ def bounds_to_check(first: MapBase, second: MapBase) -> list[Constraint] | None:
     return found
 
 
-def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = None) -> M:
-    """Compose like `compose`, but without bounds that all results of `first` satisfy.
+def compose_inside(first: M, second: M, bounds: Sequence[Constraint]) -> M:
+    """Compose like `compose`, but with only some of the bounds of `second`'s dimensions.
 
     Args:
         first: The map that is applied first.
         second: The map that is applied to its results.
-        bounds: The result of `bounds_to_check`, if it is known.
+        bounds: Bounds that results of `first` may violate, such as those of `bounds_to_check`.
 
     >>> from hloscope.indexing import IndexingMap
     >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
-    >>> print(compose_inside(halves, halves))
+    >>> print(compose_inside(halves, halves, ()))
     (d0) -> (d0 / 2 / 2), domain: d0 in [0, 9]
-    """
-    if bounds is None:
-        bounds = bounds_to_check(first, second)
-    if bounds is None:
-        sides = zip(first.results, second.dims, strict=False)
-        return _composed(first, second, [(e, v.interval) for e, v in sides])
-    if (
-        bounds
-        or second.constraints
-        or second.ranges
-        or second.runtime
-        or first.is_undefined
-        or first.is_known_empty
-        or len(first.results) != len(second.dims)
-    ):
-        return _composed(first, second, bounds)
-    # `second` only selects results of `first`, which are simplified already.
-    chosen = [e.index for e in second.results if type(e) is Dim]
-    if len(chosen) == len(second.results):
-        return first.choosing(chosen)
-    return first.with_results(substituted(second.results, _results_by_dim(first.results)))
-
-
-def _results_by_dim(results: Sequence[Expr]) -> dict[Var, Expr]:
-    """Return the results of a map as values of the next map's dimensions.
-
-    Result `i` is the value of `Dim(i)`.
-    """
-    return dict(zip(first_dims(len(results)), results, strict=True))
-
-
-def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
-    """Return the composition of `first` and then `second`.
-
-    It has the constraints `bounds` on the dimensions of `second`.
     """
     if first.is_undefined or second.is_undefined:
         return type(first)(is_undefined=True)
@@ -140,7 +105,7 @@ def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
     if n_runtime:
         shift |= {Runtime(i): Runtime(i + n_runtime) for i in range(len(first.runtime))}
     middle = substituted(first.results, shift)
-    inward = _results_by_dim(middle)
+    inward: dict[Var, Expr] = dict(zip(first_dims(len(middle)), middle, strict=True))
 
     runtime = [renamed(v, inward) for v in second.runtime]
     runtime += [renamed(v, shift) for v in first.runtime]

@@ -523,7 +523,10 @@ class IndexingMap(MapBase):
         >>> print(IndexingMap.identity((4, 6)).sub_map([1]))
         (d0, d1) -> (d1), domain: d0 in [0, 3], d1 in [0, 5]
         """
-        return self.choosing([*indices])
+        found = self.with_(results=[self.results[i] for i in indices])
+        if self.is_simplified:
+            found.mark_simplified()
+        return found
 
     def bounded(
         self,

@@ -372,7 +372,7 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
         return m
     box, constraints = m.box, m.constraints
     # Constraints come first, as they tighten the bounds that results are simplified with.
-    if constraints and not m.is_settled:
+    if constraints:
         box = dict(box)
         try:
             constraints = tuple(settle(box, constraints, trace).items())
