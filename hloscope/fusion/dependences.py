@@ -227,7 +227,7 @@ class Flows(ABC):
             return shared
         self.type_guard.check(ins)
         if leaf > 0 and self._sizes.concern(ins):
-            tensor, dimension = part = self._sizes.part(ins.type, leaf)
+            tensor, dimension = part = self._leaves.part(ins.type, leaf)
             if dimension is not None:
                 return tuple(self._sizes.of_size(ins, part))
             leaf = tensor
@@ -387,7 +387,7 @@ class Flows(ABC):
         # Rules give the elements' maps from the operand; sizes are known only from the output
         # side, so their dependences are computed there and inverted.
         for k in range(len(self.leaves(ins.type))):
-            tensor, dimension = part = self._sizes.part(ins.type, k)
+            tensor, dimension = part = self._leaves.part(ins.type, k)
             if dimension is not None:
                 flows = self._sizes.of_size(ins, part)
             else:

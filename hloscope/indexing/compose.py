@@ -357,21 +357,12 @@ def _bounds_of_terms(interval: Interval, e: Expr) -> Interval:
 
 
 def _bounds(map: MapBase) -> _Bounds:
-    runtime = tuple([v.interval for v in map.runtime])
-    dims = tuple([v.interval for v in map.dims])
-    ranges = tuple([v.interval for v in map.ranges])
-    return _bounds_of_domain(dims, ranges, runtime, map.constraints)
+    return _bounds_of_domain(tuple(map.box.items()), map.constraints)
 
 
 # Cached: the map of 128 chained reshapes takes 2 s instead of 0.2 s without it.
 @lru_cache(maxsize=8)
 def _bounds_of_domain(
-    dims: tuple[Interval, ...],
-    ranges: tuple[Interval, ...],
-    runtime: tuple[Interval, ...],
-    constraints: tuple[Constraint, ...],
+    box: tuple[tuple[Var, Interval], ...], constraints: tuple[Constraint, ...]
 ) -> _Bounds:
-    box: dict[Var, Interval] = {Dim(k): i for k, i in enumerate(dims)}
-    box |= {Range(k): i for k, i in enumerate(ranges)}
-    box |= {Runtime(k): i for k, i in enumerate(runtime)}
-    return _Bounds(box, constraints)
+    return _Bounds(dict(box), constraints)

@@ -53,8 +53,8 @@ def prove_implies(
     a, b = [*first], [*second]
     if a == b:
         return PROVED
-    if any(m.is_undefined for m in a + b):
-        return Proof(Verdict.UNDECIDED, reason="an undefined map says nothing")
+    if undecided := _undecided(a + b):
+        return undecided
     a, b = ([m for m in side if not m.is_known_empty] for side in (a, b))
     try:
         return enumerated.subset(a, b) or claims.subset(a, b, budget)
@@ -190,9 +190,8 @@ def prove_equal(
     of isl's steps.
     """
     a, b = [*first], [*second]
-    if any(m.is_undefined for m in a + b):
-        reason = "an undefined map says nothing"
-        return PROVED if a == b else Proof(Verdict.UNDECIDED, reason=reason)
+    if undecided := _undecided(a + b):
+        return PROVED if a == b else undecided
     a, b = (list(dict.fromkeys(m for m in side if not m.is_known_empty)) for side in (a, b))
     if set(a) == set(b):
         return PROVED

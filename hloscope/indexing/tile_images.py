@@ -15,7 +15,6 @@ from hloscope.affine import (
     Expr,
     Interval,
     Runtime,
-    Sum,
     Var,
     as_sum,
     depends_on_runtime,
@@ -231,7 +230,7 @@ def runtime_shifts(m: MapBase) -> Moves | None:
         return None
     found = []
     for e in m.results:
-        terms = e.terms if isinstance(e, Sum) else ((e, 1),)
+        terms, _ = as_sum(e)
         added = [(m.runtime[t.index], factor) for t, factor in terms if isinstance(t, Runtime)]
         if any([depends_on_runtime(t) for t, _ in terms if not isinstance(t, Runtime)]):
             return None
@@ -467,8 +466,7 @@ def _spans(
 
 
 def _const(part: Part) -> int:
-    e = part.results[0] if part.results else Const(0)
-    return e.const if isinstance(e, Sum) else e.value if isinstance(e, Const) else 0
+    return as_sum(part.results[0])[1] if part.results else 0
 
 
 def _lowest(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> int:

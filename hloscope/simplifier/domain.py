@@ -362,12 +362,7 @@ class Domain:
 
         Engine 0 is the default, 1 has `reduce_all`, 2 has `keep_remainders`.
         """
-        if i:
-            reduce_all, keep_remainders = i == 1, i == 2
-            return Engine(
-                self.box, self.constraints, reduce_all=reduce_all, keep_remainders=keep_remainders
-            )
-        return Engine(self.box, self.constraints)
+        return Engine(self.box, self.constraints, reduce_all=i == 1, keep_remainders=i == 2)
 
 
 def simplify(

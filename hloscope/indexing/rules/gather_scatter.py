@@ -250,11 +250,7 @@ def updating_vectors(ins: Instruction, op: Scatter) -> Accesses:
             return NEVER
         if (first, last) != (0, size - 1):
             at.require(Dim(k), first, last)
-    fixed = {slices.batch_coordinate(k): Dim(k) for k in slices.batching_dims}
-    row = [
-        fixed[j] if j in fixed else at.range(slices.sliced[k])
-        for j, k in enumerate(slices.row_dims)
-    ]
+    row = slices.rows_at(at)
     vector: Expr = Const(0)
     if slices.index_vector_dim < len(slices.indices):
         vector = at.range(slices.indices[slices.index_vector_dim])
@@ -318,9 +314,7 @@ def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Acces
         vector_dim = slices.index_vector_dim
         if vector_dim < len(slices.indices) and (lo, hi) != (0, slices.indices[vector_dim] - 1):
             at.require(Dim(vector_dim), lo, hi)
-        results: list[Expr] = [Const(0)] * len(slices.sliced)
-        for k, e in zip(slices.row_dims, row, strict=True):
-            results[k] = e
+        results = slices.with_row(row)
         for k in slices.window_dims:
             results[k] = at.range(slices.sliced[k])
         maps.append(at.map(results))
@@ -483,6 +477,25 @@ class Slices(Struct, frozen=True):
         dim = self.indices_batching_dims[self.batching_dims.index(k)]
         return dim - (dim > self.index_vector_dim)
 
+    def rows_at(self, at: MapBuilder) -> list[Expr]:
+        """Return the coordinates of the rows whose slices may contain an element.
+
+        The element is at the dimensions of the map in `at`. Batching dimensions determine some
+        coordinates; each other one is a range variable, which is added to `at`.
+        """
+        fixed = {self.batch_coordinate(k): Dim(k) for k in self.batching_dims}
+        return [
+            fixed[j] if j in fixed else at.range(self.sliced[k])
+            for j, k in enumerate(self.row_dims)
+        ]
+
+    def with_row(self, row: Sequence[Expr]) -> list[Expr]:
+        """Return an index of the sliced array with the coordinates `row`, and 0 in the window."""
+        index: list[Expr] = [Const(0)] * len(self.sliced)
+        for k, e in zip(self.row_dims, row, strict=True):
+            index[k] = e
+        return index
+
     def position(self, row: Sequence[Expr], vector: Expr) -> tuple[Expr, ...]:
         """Return the index, in the array of indices, of coordinate `vector` of a row's start."""
         at = self.index_vector_dim
@@ -611,16 +624,8 @@ def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     """
     slices = slices_of(ins, op)
     at = MapBuilder(slices.whole)
-    # Batching dimensions determine coordinates of the row from the index. The slices of all other
-    # rows may contain the element.
-    fixed = {slices.batch_coordinate(k): Dim(k) for k in slices.batching_dims}
-    row = [
-        fixed[j] if j in fixed else at.range(slices.sliced[k])
-        for j, k in enumerate(slices.row_dims)
-    ]
-    results: list[Expr] = [Const(0)] * len(slices.sliced)
-    for k, e in zip(slices.row_dims, row, strict=True):
-        results[k] = e
+    row = slices.rows_at(at)
+    results = slices.with_row(row)
     windows = dict(zip(slices.whole_window_dims, slices.window_dims, strict=True))
     start = slices.starts(at, ins.operands[indices_at(ins, op)], row)
     if slices.are_empty:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import NEG_INF, POS_INF, Expr, Interval, Range, Runtime, first_dims
 from hloscope.errors import UnsupportedError
@@ -65,8 +66,6 @@ class Entry(Struct, frozen=True):
     has_counts: bool = False
 
 
-EntryFields: TypeAlias = tuple[Precision, str, bool, bool, bool]
-"""The fields of an `Entry` after `rule`, in order."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules of all op families that were looked up, by direction and op class."""
 _FAMILIES: Final = "hloscope.ops."
@@ -113,12 +112,16 @@ def reads_bodies(*classes: type[Op]) -> Callable[[I], I]:
     return register
 
 
+def _enter(direction: Direction, classes: tuple[type[Op], ...], entry: Entry) -> None:
+    _NEAREST[direction].clear()
+    RULES[direction].update(dict.fromkeys(classes, entry))
+
+
 def _register(
-    direction: Direction, classes: tuple[type[Op], ...], claim: EntryFields
+    direction: Direction, classes: tuple[type[Op], ...], entry: Entry
 ) -> Callable[[R], R]:
     def decorate(rule: R) -> R:
-        _NEAREST[direction].clear()
-        RULES[direction].update(dict.fromkeys(classes, Entry(rule, *claim)))
+        _enter(direction, classes, replace(entry, rule=rule))
         return rule
 
     return decorate
@@ -143,8 +146,8 @@ def output_to_input(
         bodies: Whether the last argument is the dependences of the called computations.
         counts: Whether the last argument is the `DeviceCounts` of the program; excludes `bodies`.
     """
-    claim = (precision, reason, bodies, shared, counts)
-    return _register(Direction.OUTPUT_TO_INPUT, classes, claim)
+    entry = Entry(None, precision, reason, bodies, shared, counts)
+    return _register(Direction.OUTPUT_TO_INPUT, classes, entry)
 
 
 def input_to_output(
@@ -168,8 +171,8 @@ def input_to_output(
         bodies: Whether the last argument is the dependences of the called computations.
         counts: Whether the last argument is the `DeviceCounts` of the program; excludes `bodies`.
     """
-    claim = (precision, reason, bodies, shared, counts)
-    return _register(Direction.INPUT_TO_OUTPUT, classes, claim)
+    entry = Entry(None, precision, reason, bodies, shared, counts)
+    return _register(Direction.INPUT_TO_OUTPUT, classes, entry)
 
 
 def analysed_elsewhere(
@@ -189,8 +192,7 @@ def without_rule(*classes: type[Op], reason: str) -> None:
 
 def _state(classes: tuple[type[Op], ...], entry: Entry) -> None:
     for direction in Direction:
-        _NEAREST[direction].clear()
-        RULES[direction].update(dict.fromkeys(classes, entry))
+        _enter(direction, classes, entry)
 
 
 def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
