@@ -24,6 +24,7 @@ from hloscope.affine import (
     sorted_sum,
     sum_of,
 )
+from hloscope.simplifier.quotients import quotients_last
 from hloscope.simplifier.ranges import Context
 from hloscope.simplifier.rule import Rule
 
@@ -40,9 +41,6 @@ def are_unrelated(divisors: list[int]) -> bool:
     >>> are_unrelated([2, 5, 8]), are_unrelated([2, 5, 4]), are_unrelated([3, 3])
     (True, False, False)
     """
-    if len(divisors) == 2:
-        a, b = divisors
-        return a != b and a != 2 * b and b != 2 * a
     known = set(divisors)
     return len(known) == len(divisors) and not any([2 * d in known for d in divisors])
 
@@ -200,7 +198,7 @@ def best_form(e: Expr, engine: Context) -> Expr:
         num: Expr = e.num  # type: ignore[union-attr]
         shown = engine.printed_form(num)
         return e if shown is num else FloorDiv(shown, e.by)
-    terms, const = (e.terms, e.const) if type(e) is Sum else as_sum(e)
+    terms, const = as_sum(e)
     coeffs = dict(terms)
     floors = [*filter(_DIVISOR, coeffs)]
     if not floors:
@@ -229,11 +227,6 @@ def best_form(e: Expr, engine: Context) -> Expr:
 
 
 PRINTED: Final = Rule("x - c * (x // c)", "x % c", "", best_form)
-
-
-def _quotients_last(term: tuple[Expr, int]) -> int:
-    """Return a sort key that puts terms with a quotient behind others."""
-    return term[0].by
 
 
 def _take_remainders(
@@ -421,7 +414,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
         return Mod(engine.printed_form(num), m)
     chosen: dict[Expr, int] = {}
     positive = any([c > 0 for t, c in terms if not t.by])
-    for t, c in sorted(terms, key=_quotients_last):
+    for t, c in sorted(terms, key=quotients_last):
         if t.by:
             target = engine.remainder_target(t, chosen)
             if target and (target - c) % m == 0:
