@@ -79,7 +79,9 @@ def grouped(
     """
     start = region.root if start is None else start
     walk = AccessTraversal(analysis.interner, analysis.leaves)
-    walk.begin(start, _leaf(analysis, start, output))
+    leaf = analysis.leaf_of(start.type, output)
+    assert leaf is not None, f"`{start.name}` has no output {output}"
+    walk.begin(start, leaf)
     found: AccessesByValue = {}
     is_at_edge = any(start in inside.operands for inside in region.inside)
     if start not in region.inside and not is_at_edge:
@@ -89,13 +91,6 @@ def grouped(
     if opened:
         _open_all(analysis, found, walk, region.inside)
     return {ins: _tensors(analysis, ins, leaves) for ins, leaves in found.items()}
-
-
-def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:
-    """Return the leaf number of tensor number `output` of the value of `ins`."""
-    leaf = analysis.leaf_of(ins.type, output)
-    assert leaf is not None, f"`{ins.name}` has no output {output}"
-    return leaf
 
 
 def _tensors(

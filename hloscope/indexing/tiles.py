@@ -168,7 +168,7 @@ def exact_tiles(
         raise ValueError(f"tile sizes {sizes}: {rank} positive numbers are needed")
     if shape is None:
         shape = [max([m.dims[d].interval.hi + 1 for m in maps]) for d in range(rank)]
-    taken = [_parts(m, sizes, shape) for m in maps]
+    taken = ["the map is undefined" if m.is_undefined else parts_of(m, sizes, shape) for m in maps]
     for parts in taken:
         if isinstance(parts, str):
             return ExactTiles(sizes, TileVerdict.UNDECIDED, parts)
@@ -181,10 +181,6 @@ def exact_tiles(
         reason = f"more than {budget:,} elements would have to be enumerated"
         return ExactTiles(sizes, TileVerdict.UNDECIDED, reason)
     return replace(_result_of(sizes, found, shape), is_moved=any([m.runtime for m in maps]))
-
-
-def _parts(m: MapBase, sizes: Sequence[int], shape: Sequence[int]) -> list[Part] | str:
-    return "the map is undefined" if m.is_undefined else parts_of(m, sizes, shape)
 
 
 def image_of(m: M, box: Sequence[Side]) -> ExactTiles:

@@ -310,12 +310,7 @@ def _selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> tuple[U
 
 
 # These rules read the body of `select`, so results are not shared by equal types.
-@output_to_input(
-    SelectAndScatter,
-    precision=Precision.OVER,
-    reason=_CHOICE,
-    bodies=True,
-)
+@output_to_input(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE, bodies=True)
 def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     compared, added, begun = _selected(ins, op, bodies)
@@ -326,12 +321,7 @@ def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tu
     )
 
 
-@input_to_output(
-    SelectAndScatter,
-    precision=Precision.OVER,
-    reason=_CHOICE,
-    bodies=True,
-)
+@input_to_output(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE, bodies=True)
 def _(ins: Instruction, op: SelectAndScatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     use = _selected(ins, op, bodies)[operand]
