@@ -414,10 +414,9 @@ def declared_size(
     frame: Frame, value: Instruction, leaf: int, type: TensorType, dimension: int
 ) -> Expr:
     """Return the size of a dimension by the type of the array; a new symbol if it is dynamic."""
-    size = type.sizes[dimension]
+    size, bound = type.sizes[dimension], type.each_bound[dimension]
     if size is not None:
         return Const(size)
-    bound = type.bounds[dimension] if type.bounds else None
     most = POS_INF - 1 if bound is None else bound
     return frame.symbols.size(frame.path, value, leaf, dimension, most)
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.affine import NEG_INF, POS_INF, Expr, Interval, Range, Runtime, first_dims
-from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, below
@@ -286,18 +285,9 @@ def sizes(type: Type) -> Dims:
     Raises:
         UnsupportedError: A dimension has neither size nor bound.
     """
-    if isinstance(type, TensorType) and None not in type.sizes:
-        return type.sizes  # type: ignore[return-value]  # none of them is unknown
     if isinstance(type, BufferType):
         type = type.element
-    if not isinstance(type, TensorType):
-        return ()
-    if None in type.sizes and not type.bounds:
-        raise UnsupportedError(f"dimension {type.sizes.index(None)} has no bound")
-    for k, size in enumerate(type.sizes):
-        if size is None and type.bounds[k] is None:
-            raise UnsupportedError(f"dimension {k} has no bound")
-    return type.shape
+    return type.shape if isinstance(type, TensorType) else ()
 
 
 def is_data(type: Type) -> bool:
