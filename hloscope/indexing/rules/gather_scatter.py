@@ -86,7 +86,9 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
     # An element gets at most one update from each index vector of each batch.
-    most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
+    most = prod(
+        n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in op.update_window_dims
+    )
     if most > 1 and (op.unique_indices or _rows_are_disjoint(ins, op)):
         most = 1
     some, hit = fold(body, count, 0, most), fold(body, count, min(most, 1), most)
@@ -134,10 +136,6 @@ def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
         for same in rows.values()
         for one, other in combinations(same, 2)
     )
-
-
-def _window(op: Scatter) -> frozenset[int]:
-    return frozenset(op.update_window_dims)
 
 
 def old_elements(
@@ -480,8 +478,8 @@ class Slices(Struct, frozen=True):
     def rows_at(self, at: MapBuilder) -> list[Expr]:
         """Return the coordinates of the rows whose slices may contain an element.
 
-        The element is at the dimensions of the map in `at`. Batching dimensions determine some
-        coordinates; each other one is a range variable, which is added to `at`.
+        The element is at the dimensions of `at`. Batching dimensions determine some coordinates;
+        each other one is a range variable, which is added to `at`.
         """
         fixed = {self.batch_coordinate(k): Dim(k) for k in self.batching_dims}
         return [
