@@ -86,9 +86,8 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
     # An element gets at most one update from each index vector of each batch.
-    most = prod(
-        n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in op.update_window_dims
-    )
+    updates = enumerate(sizes(ins.operands[-1].type))
+    most = prod([n for k, n in updates if k not in op.update_window_dims])
     if most > 1 and (op.unique_indices or _rows_are_disjoint(ins, op)):
         most = 1
     some, hit = fold(body, count, 0, most), fold(body, count, min(most, 1), most)
@@ -115,9 +114,8 @@ def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
     if found is None:
         return False
     slices = slices_of(ins, op)
-    numbers = list(found)
-    if len(numbers) == 1:  # the literal is a splat: one number for all elements
-        numbers *= prod(slices.indices)
+    # The literal of a splat has one number for all elements.
+    numbers = [*found] * (prod(slices.indices) if len(found) == 1 else 1)
     at, extents = slices.index_vector_dim, slices.slice_sizes
     rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for row in product(*[range(n) for k, n in enumerate(slices.indices) if k != at]):
@@ -157,8 +155,7 @@ def old_elements(
     found = weakened_by_uses(uses_if_hit, len(ins.operands) // 2, hit)
     own = uses.old[output][output]
     if own is Use.SOMETIMES and output not in uses.hit[output]:
-        kept = _elements_without_update(ins, op)
-        if kept is not None:
+        if (kept := _elements_without_update(ins, op)) is not None:
             found[output] = kept
             return found
     found[output] = weakened_by_use(own, identity(sizes(ins.operands[0].type)), OVERWRITTEN)
@@ -478,8 +475,8 @@ class Slices(Struct, frozen=True):
     def rows_at(self, at: MapBuilder) -> list[Expr]:
         """Return the coordinates of the rows whose slices may contain an element.
 
-        The element is at the dimensions of `at`. Batching dimensions determine some coordinates;
-        each other one is a range variable, which is added to `at`.
+        The element is at the dimensions of `at`. A coordinate that no batching dimension determines
+        is a range variable, which is added to `at`.
         """
         fixed = {self.batch_coordinate(k): Dim(k) for k in self.batching_dims}
         return [
