@@ -154,11 +154,12 @@ def old_elements(
     """
     found = weakened_by_uses(uses_if_hit, len(ins.operands) // 2, hit)
     own = uses.old[output][output]
+    kept = None
     if own is Use.SOMETIMES and output not in uses.hit[output]:
-        if (kept := _elements_without_update(ins, op)) is not None:
-            found[output] = kept
-            return found
-    found[output] = weakened_by_use(own, identity(sizes(ins.operands[0].type)), OVERWRITTEN)
+        kept = _elements_without_update(ins, op)
+    if kept is None:
+        kept = weakened_by_use(own, identity(sizes(ins.operands[0].type)), OVERWRITTEN)
+    found[output] = kept
     return found
 
 
@@ -180,8 +181,7 @@ def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
     slices = slices_of(ins, op)
     batches = {slices.batch_coordinate(k) for k in slices.batching_dims}
     rows = [slices.sliced[k] for j, k in enumerate(slices.row_dims) if j not in batches]
-    partial = [k for k in range(len(slices.whole)) if k not in slices.batching_dims]
-    partial = [k for k in partial if k in slices.start_index_map]
+    partial = [k for k in sorted(slices.start_index_map) if k not in slices.batching_dims]
     rest = [k for k in range(len(slices.whole)) if k not in (*partial, *slices.batching_dims)]
     if any(n != 1 for n in rows) or slices.are_empty or len(partial) > MOST_PARTIAL:
         return None
