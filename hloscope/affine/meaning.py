@@ -296,11 +296,12 @@ def bounds(e: Expr, box: Box) -> Interval:
     >>> print(bounds(Dim(0) // 4 * 2 - Range(0), box))
     [-3, 3]
     """
-    ends = _ends(e, box)
-    if ends is not None:
-        return Interval(*ends)
+    if e._divisions <= MOST_ALONE:
+        return bounds_knowing({}, [e], box)[0]
     # Deep expressions of one chain share their subexpressions, so their bounds are kept per box.
-    known = {} if e._divisions <= MOST_ALONE else _deep_bounds(tuple(box.items())).table()
+    known = _deep_bounds(tuple(box.items()))
+    if len(known) > MOST_KEPT:
+        _deep_bounds.cache_clear()
     return bounds_knowing(known, [e], box)[0]
 
 
@@ -342,79 +343,15 @@ def bounds_knowing(
     return [known[e] for e in roots]
 
 
-class _DeepBounds:
-    """Bounds of the subexpressions of deep expressions over one box."""
-
-    MOST: Final = 1 << 14
-    """Number of entries above which the table is replaced by an empty one."""
-
-    def __init__(self) -> None:
-        self._table: dict[Expr, Interval] = {}
-
-    def table(self) -> dict[Expr, Interval]:
-        """Return the table of memoized intervals, by expression.
-
-        A table with more than `MOST` entries is first replaced by an empty one. Callers that hold
-        the old table may continue to use it.
-        """
-        if len(self._table) > self.MOST:
-            self._table = {}
-        return self._table
+MOST_KEPT: Final = 1 << 14
+"""Number of bounds over one box above which all cached bounds are dropped."""
 
 
 # Cached: the map of 128 chained reshapes takes 4 s instead of 0.2 s without it.
 @lru_cache(maxsize=8)
-def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> _DeepBounds:
-    return _DeepBounds()
-
-
-def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
-    """Return the lower and the upper bound of a simple expression, or `None` if it is not simple.
-
-    Simple expressions are linear combinations of variables, quotients and remainders by positive
-    constants, at most `depth` levels deep, with no number near the limits that stand for infinity.
-    """
-    kind = type(e)
-    if kind is Dim or kind is Range or kind is Runtime:
-        side = box.get(e)  # type: ignore[arg-type]
-        if side is not None and side.lo <= side.hi and side.lo > -_FAR and side.hi < _FAR:
-            return side.lo, side.hi
-    elif not depth:
-        return None
-    elif kind is Sum:
-        lo = hi = e.const  # type: ignore[union-attr]
-        largest = abs(lo)
-        for t, c in e.terms:  # type: ignore[union-attr]
-            ends = _ends(t, box, depth - 1)
-            if ends is None:
-                return None
-            low, high = (ends[0] * c, ends[1] * c) if c > 0 else (ends[1] * c, ends[0] * c)
-            lo, hi = lo + low, hi + high
-            # No partial sum may come near the infinities, as `Interval` would saturate there.
-            largest += max(-low, high)
-        return (lo, hi) if largest < _FAR else None
-    elif kind is FloorDiv or kind is Mod:
-        den = e.den  # type: ignore[union-attr]
-        if type(den) is Const and den.value > 0:
-            ends, d = _ends(e.num, box, depth - 1), den.value  # type: ignore[union-attr]
-            if ends is None or d > _FAR:
-                return None
-            lo, hi = ends
-            if kind is FloorDiv:
-                return lo // d, hi // d
-            # Without a multiple of `d` between the ends, the remainder is monotonic.
-            if lo // d == hi // d:
-                return lo % d, hi % d
-            # Otherwise it is in `[0, d - 1]`, and not above a numerator that is not negative.
-            return 0, min(d - 1, hi) if lo >= 0 else d - 1
-    return None
-
-
-_FAR: Final = 1 << 61
-"""Numbers below this are far from the ends of int64, which stand for infinity.
-
-Sums of two such numbers are within int64.
-"""
+def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> dict[Expr, Interval]:
+    """Return the table of bounds over one box, by expression; the caller adds to it."""
+    return {}
 
 
 def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interval:

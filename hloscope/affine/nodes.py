@@ -253,25 +253,14 @@ class Sum(Node):
     const: int
 
     def __new__(cls, terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
-        return the_sum(terms, const)
-
-
-_SUMS: Final = Sum._live
-
-
-def the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
-    """Return the interned sum; faster than calling the class `Sum`.
-
-    The caller guarantees that terms are sorted in stored order and distinct, as in `Sum`.
-    """
-    key = terms, const
-    entry = _SUMS.get(key)
-    if entry is not None and (node := entry()) is not None:
-        return node  # type: ignore[no-any-return]
-    divisions = 0
-    for t, _ in terms:
-        divisions += t._divisions
-    return _build(Sum, key, None, divisions, terms, const)
+        key = terms, const
+        entry = cls._live.get(key)
+        if entry is not None and (node := entry()) is not None:
+            return node  # type: ignore[no-any-return]
+        divisions = 0
+        for t, _ in terms:
+            divisions += t._divisions
+        return _build(cls, key, None, divisions, terms, const)
 
 
 class _Args(Node):
@@ -343,13 +332,12 @@ class _Division(Node):
     _kind: ClassVar[int]
 
     def __new__(cls: type[_D], num: ExprLike, den: ExprLike) -> _D:
-        key = (num, den)
+        if not (isinstance(num, Node) and isinstance(den, Node)):
+            num, den = expr(num), expr(den)
+        key = num, den
         entry = cls._live.get(key)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
-        if not (isinstance(num, Node) and isinstance(den, Node)):
-            num, den = expr(num), expr(den)
-            key = (num, den)
         divisions = 1 + num._divisions + den._divisions
         order: OrderKey = cls._kind, num._key or order_key(num), den._key or order_key(den)  # type: ignore[arg-type]
         if divisions > DEEP:
@@ -466,7 +454,7 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
     if 0 in coeffs.values():
         coeffs = {t: c for t, c in coeffs.items() if c}
     if in_order and len(coeffs) > 1:
-        return the_sum(tuple(coeffs.items()), const)
+        return Sum(tuple(coeffs.items()), const)
     return sum_of(coeffs, const)
 
 
@@ -483,23 +471,11 @@ def sum_of(coeffs: dict[Expr, int], const: int) -> Expr:
     >>> print(sum_of({Dim(1): 2, Dim(0): 1}, 3))
     d1 * 2 + d0 + 3
     """
-    count = len(coeffs)
-    if count < 2:
+    if len(coeffs) < 2:
         for t, c in coeffs.items():
-            return t if c == 1 and not const else the_sum(((t, c),), const)
+            return t if c == 1 and not const else Sum(((t, c),), const)
         return Const(const)
-    try:
-        # Two terms are by far the most frequent case, and one comparison sorts them.
-        if count == 2:
-            first, second = coeffs.items()
-            if second[0]._key < first[0]._key:  # type: ignore[operator]
-                return the_sum((second, first), const)
-            return the_sum((first, second), const)
-        terms = sorted(coeffs, key=STORED)
-    # Keys nest as deep as expressions: Python's tuple comparison may exhaust the C stack.
-    except RecursionError:
-        terms = by_key([*coeffs], order_key)
-    return the_sum(tuple(zip(terms, map(coeffs.__getitem__, terms), strict=True)), const)
+    return Sum(tuple([(t, coeffs[t]) for t in by_key([*coeffs], STORED)]), const)
 
 
 def product(*factors: ExprLike) -> Expr:
@@ -590,24 +566,6 @@ def floordiv(num: ExprLike, den: ExprLike) -> Expr:
     return FloorDiv(num, den)
 
 
-_FLOORS: Final = FloorDiv._live
-
-
-def floor_by(num: Expr, den: int) -> Expr:
-    """Return the node `num / den` for a positive `den`, without simplifying it.
-
-    Faster than calling the class `FloorDiv`.
-
-    >>> floor_by(Dim(0), 8) is Dim(0) // 8
-    True
-    """
-    divisor = const(den)
-    entry = _FLOORS.get((num, divisor))
-    if entry is not None and (node := entry()) is not None:
-        return node  # type: ignore[no-any-return]
-    return FloorDiv(num, divisor)
-
-
 def ceildiv(num: ExprLike, den: ExprLike) -> Expr:
     """Return `num / den` rounded up.
 
@@ -638,30 +596,3 @@ def mod(num: ExprLike, den: ExprLike) -> Expr:
         if d < 0:  # equal, and a map with it can be printed and read again
             return Mod(num, Const(-d))
     return Mod(num, den)
-
-
-_CONSTANTS: Final = Const._live
-
-
-def const(value: SupportsIndex) -> Const:
-    """Return the constant; `const(3)` is `Const(3)`, but faster than calling the class."""
-    entry = _CONSTANTS.get(value) if type(value) is int else None
-    if entry is not None and (node := entry()) is not None:
-        return node  # type: ignore[no-any-return]
-    return Const(value)
-
-
-_MODS: Final = Mod._live
-
-
-def mod_by(num: Expr, den: int) -> Expr:
-    """Return the node `num mod den` for a positive `den`, without simplifying it.
-
-    >>> mod_by(Dim(0), 8) is Dim(0) % 8
-    True
-    """
-    divisor = const(den)
-    entry = _MODS.get((num, divisor))
-    if entry is not None and (node := entry()) is not None:
-        return node  # type: ignore[no-any-return]
-    return Mod(num, divisor)

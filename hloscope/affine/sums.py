@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from hloscope.affine.nodes import Const, Expr, Sum, sum_of, the_sum
+from hloscope.affine.nodes import Const, Expr, Sum, sum_of
 
 Terms: TypeAlias = tuple[tuple[Expr, int], ...]
 """Pairs of an expression and its coefficient."""
@@ -37,7 +37,7 @@ def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
             return terms[0][0]
     elif not terms:
         return Const(const)
-    return the_sum(tuple(terms), const)
+    return Sum(tuple(terms), const)
 
 
 def scaled(e: Expr, k: int, add: int = 0) -> Expr:
@@ -56,7 +56,7 @@ def scaled(e: Expr, k: int, add: int = 0) -> Expr:
         return sorted_sum(terms, e.const * k + add)  # type: ignore[union-attr]
     if kind is Const:
         return Const(e.value * k + add)  # type: ignore[union-attr]
-    return e if k == 1 and not add else the_sum(((e, k),), add)
+    return e if k == 1 and not add else Sum(((e, k),), add)
 
 
 def plus(e: Expr, other: Expr, k: int) -> Expr:

@@ -19,7 +19,7 @@ from hloscope.fusion.structural_ids import (
     origins_of,
     with_origins,
 )
-from hloscope.fusion.structure import unknown_flows
+from hloscope.fusion.structure import unknown_flows, unknown_writes
 from hloscope.fusion.traversal import AccessSet, AccessTraversal, Flow, compose
 from hloscope.indexing import (
     UNKNOWN_COUNTS,
@@ -265,10 +265,8 @@ class Analysis(Flows):
         key = "writes", self.structure_ids.number(callee), parameter, leaf
         known: Summary | None = self.results.get(key)
         if known is None:
-            outputs = self.leaves(callee.root.type)
             if key in self._open:
-                unknown = self.interner.intern(Access.unknown(RECURSIVE))
-                return tuple([Flow(parameter, k, (unknown,)) for k in range(len(outputs))])
+                return tuple(unknown_writes(self, callee.root, parameter, RECURSIVE))
             self._open.add(key)
             try:
                 # As in `summary`: inner computations first, to bound the depth of Python frames.
@@ -305,9 +303,7 @@ class Analysis(Flows):
         `k` is operand `first + k` of the caller.
         """
         if mismatch := _mismatch(callee, ins, first):
-            unknown = self.interner.intern(Access.unknown(mismatch))
-            outputs = range(len(self.leaves(ins.type)))
-            return tuple([Flow(first + parameter, k, (unknown,)) for k in outputs])
+            return tuple(unknown_writes(self, ins, first + parameter, mismatch))
         flows = self.spread(callee, parameter, leaf)
         return tuple([self._lifted(flow, ins, callee, first) for flow in flows])
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
 from hloscope import indexing
 from hloscope.affine import Expr, Range, Runtime, Var, variables
 from hloscope.fusion.overapproximate import join_reasons
-from hloscope.fusion.structural_ids import Results
+from hloscope.fusion.structure import Context, operand_leaf
 from hloscope.fusion.traversal import Flow
 from hloscope.indexing import (
     Access,
@@ -26,7 +25,7 @@ from hloscope.indexing import (
     substituted,
     substituted_constraints,
 )
-from hloscope.ir import Computation, Instruction, TensorType, Type, captured
+from hloscope.ir import Computation, Instruction, TensorType, captured
 from hloscope.ops import (
     ELEMENTWISE,
     AddDependency,
@@ -57,27 +56,7 @@ _CALLS: Final = Call, Fusion, Composite
 _rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
 
 
-class Numbers(Protocol):
-    """Interface of an analysis that this module needs: flattens types and memoizes results."""
-
-    @property
-    def results(self) -> Results:
-        """The memoized results of the analysis; this module adds the results of `source_in`."""
-
-    def leaves(self, type: Type) -> tuple[Type, ...]:
-        """Return the types of the leaves of a type."""
-
-    def offset(self, type: Type, index: int) -> int:
-        """Return the number of the first leaf of element `index` of a tuple."""
-
-    def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the position of each operand's first leaf, then the number of all leaves.
-
-        Positions are in the concatenated leaves of all operands.
-        """
-
-
-def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
+def source_in(at: Context, callee: Computation, leaf: int) -> Source:
     """Return the value and leaf that leaf `leaf` of the root equals unchanged.
 
     It is found by tracing back through tuples, copies, calls, and elements of a loop's state that
@@ -123,7 +102,7 @@ class _UnknownError(Exception):
         self.called = called
 
 
-def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
+def _source(at: Context, callee: Computation, leaf: int) -> Source:
     """Return the memoized result of `source_in` for leaf `leaf` of the root of `callee`.
 
     Raises:
@@ -136,7 +115,7 @@ def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
 
 
 def is_returned_unchanged(
-    at: Numbers, callee: Computation, parameter: int, leaf: int, result_leaf: int
+    at: Context, callee: Computation, parameter: int, leaf: int, result_leaf: int
 ) -> bool:
     """Does leaf `result_leaf` of the root equal leaf `leaf` of a parameter, unchanged?"""
     return source_in(at, callee, result_leaf) == (callee.parameters[parameter], leaf)
@@ -147,7 +126,7 @@ def _is_in(callee: Computation, ins: Instruction) -> bool:
     return callee.body.by_name.get(ins.name) is ins
 
 
-def _equal_operand(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
+def _equal_operand(at: Context, ins: Instruction, leaf: int) -> Source | None:
     """Return the operand and leaf that a leaf of `ins` equals; `None` if the leaf is computed.
 
     Raises:
@@ -157,7 +136,8 @@ def _equal_operand(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
         case GetTupleElement(index):
             return ins.operands[0], at.offset(ins.operands[0].type, index) + leaf
         case op if isinstance(op, _ALL_OPERANDS):
-            return _operand(ins, _operand_leaf(at, ins, leaf))
+            part = operand_leaf(at, ins, leaf)
+            return part and (ins.operands[part[0]], part[1])
         case CopyStart():
             count = len(at.leaves(ins.operands[0].type))
             # The value is (destination, source, context): the first two parts have the operand's
@@ -169,36 +149,17 @@ def _equal_operand(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
         case op if isinstance(op, _CALLS) and ins.calls:
             return _outside(ins, ins.calls[0], _source(at, ins.calls[0], leaf))
         case While() if len(ins.calls) == 2:
-            part = _operand_leaf(at, ins, leaf)
+            part = operand_leaf(at, ins, leaf)
             if part is None:
                 return None
+            number, inner = part
             # If the body returns this part unchanged, the loop's part equals its initial value
             # after any number of iterations.
-            handed = ins.calls[1].parameters[part[0]], part[1]
-            return _operand(ins, part) if _source(at, ins.calls[1], leaf) == handed else None
+            handed = ins.calls[1].parameters[number], inner
+            is_kept = _source(at, ins.calls[1], leaf) == handed
+            return (ins.operands[number], inner) if is_kept else None
         case _:
             return None
-
-
-def _operand_leaf(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
-    """Return the operand number, and the leaf in the operand, of one of all operands' leaves.
-
-    `leaf` is its number in the concatenated leaves of all operands. The result is `None` if there
-    are fewer leaves.
-    """
-    starts = at.starts(ins)
-    if leaf >= starts[-1]:
-        return None
-    k = bisect_right(starts, leaf) - 1
-    return k, leaf - starts[k]
-
-
-def _operand(ins: Instruction, part: tuple[int, int] | None) -> Source | None:
-    """Return a leaf of an operand of `ins` as a pair (operand, leaf).
-
-    `part` has the number of the operand and of the leaf; the result is `None` if `part` is.
-    """
-    return None if part is None else (ins.operands[part[0]], part[1])
 
 
 def _outside(ins: Instruction, callee: Computation, found: Source) -> Source | None:
@@ -220,7 +181,7 @@ MOST_POINTS: Final = 256
 
 
 def dependence_of(
-    callee: Computation, at: Numbers, summary: Callable[[Computation, int], Iterable[Flow]]
+    callee: Computation, at: Context, summary: Callable[[Computation, int], Iterable[Flow]]
 ) -> Dependence:
     """Return the dependences of each result of a computation on the parameters' leaves.
 

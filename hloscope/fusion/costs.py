@@ -78,16 +78,11 @@ def size_in_bytes(type: Type) -> int:
     return sum([size.data for size in found if size is not None])
 
 
-def _sizes(type: TensorType) -> Iterable[int]:
-    """Yield the sizes of a tensor: the bound where a size is unknown, 0 without a bound."""
-    for size, bound in zip(type.sizes, type.bounds or [None] * len(type.sizes), strict=True):
-        yield (bound or 0) if size is None else size
-
-
 def elements_of(values: Iterable[Instruction]) -> int:
     """Return the total number of elements of the values; of a tuple, of its first tensor only."""
     first = [leaf_types(value.type)[:1] for value in values]
-    return sum(prod(_sizes(t)) for leaves in first for t in leaves if isinstance(t, TensorType))
+    tensors = [t for leaves in first for t in leaves if isinstance(t, TensorType)]
+    return sum(prod([size or 0 for size in t.most]) for t in tensors)
 
 
 def elements_read(ins: Instruction) -> int:

@@ -13,7 +13,7 @@ from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.fusion.body_dependences import dependence_of, in_every_application, varying
 from hloscope.fusion.leaves import OUT_OF_STEP, Leaves, Sizes
 from hloscope.fusion.structural_ids import Results, StructureIds
-from hloscope.fusion.structure import READS, WRITES, unknown_flows
+from hloscope.fusion.structure import READS, WRITES, unknown_flows, unknown_writes
 from hloscope.fusion.traversal import AccessInterner, Flow, Users, normal
 from hloscope.indexing import (
     Access,
@@ -227,7 +227,7 @@ class Flows(ABC):
             return shared
         self.type_guard.check(ins)
         if leaf > 0 and self._sizes.concern(ins):
-            tensor, dimension = part = self._sizes.part(ins.type, leaf)
+            tensor, dimension = part = self._leaves.part(ins.type, leaf)
             if dimension is not None:
                 return tuple(self._sizes.of_size(ins, part))
             leaf = tensor
@@ -335,8 +335,7 @@ class Flows(ABC):
         if entry is not None:
             self.type_guard.check(ins)
             if not self._sizes.are_consistent(ins):
-                unknown = (self.interner.intern(Access.unknown(OUT_OF_STEP)),)
-                return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
+                return unknown_writes(self, ins, operand, OUT_OF_STEP)
             return entry(self, ins, ins.op, operand, leaf)
         key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
         shared: tuple[Flow, ...] | None = None if key is None else self.results.get(key)
@@ -388,7 +387,7 @@ class Flows(ABC):
         # Rules give the elements' maps from the operand; sizes are known only from the output
         # side, so their dependences are computed there and inverted.
         for k in range(len(self.leaves(ins.type))):
-            tensor, dimension = part = self._sizes.part(ins.type, k)
+            tensor, dimension = part = self._leaves.part(ins.type, k)
             if dimension is not None:
                 flows = self._sizes.of_size(ins, part)
             else:

@@ -299,10 +299,6 @@ class Sizes:
         """Return the dynamic dimensions of each tensor of a type."""
         return tuple(map(dynamic_dimensions, leaf_types(type)))
 
-    def part(self, type: Type, leaf: int) -> Part:
-        """Return the tensor number of a leaf, and its dimension if the leaf is a size."""
-        return self._leaves.part(type, leaf)
-
     def of_size(self, ins: Instruction, part: Part) -> Iterator[Flow]:
         """Yield the dependences of run-time size `part` of the value of `ins` on its operands."""
         assert part.dimension is not None
@@ -342,7 +338,7 @@ class Sizes:
             if access is not None:
                 type = ins.operands[k].type
                 for leaf in range(len(self._leaves.of(type))):
-                    if self.part(type, leaf).dimension is not None:
+                    if self._leaves.part(type, leaf).dimension is not None:
                         yield Flow(k, leaf, (self._interner.intern(replace(access, leaf=0)),))
 
     def inverse_of(

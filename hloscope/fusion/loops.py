@@ -12,7 +12,6 @@ StableHLO body may also capture values from outside the loop.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -21,7 +20,7 @@ from msgspec.structs import replace
 from hloscope import indexing
 from hloscope.fusion.body_dependences import is_returned_unchanged
 from hloscope.fusion.overapproximate import covers_everything, hull, join_reasons, relaxed
-from hloscope.fusion.structure import Context, reads, writes
+from hloscope.fusion.structure import Context, operand_leaf, reads, writes
 from hloscope.fusion.traversal import AccessSet, Flow, composed
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.ir import Computation, Instruction, TensorType, Type
@@ -213,9 +212,9 @@ def _initial_leaf(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
 
     The result is the number of the operand of the loop `ins`, and the number of the leaf in it.
     """
-    starts = at.starts(ins)
-    operand = bisect_right(starts, leaf) - 1
-    return operand, leaf - starts[operand]
+    part = operand_leaf(at, ins, leaf)
+    assert part is not None
+    return part
 
 
 def _state_dependences(

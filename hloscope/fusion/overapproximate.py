@@ -157,7 +157,12 @@ def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
     """
     if not isinstance(type, TensorType) or not type.is_static:
         return list(accesses)
-    wide = [(a, fixed) for a in accesses if (fixed := _fixed_results(a, type.shape)) is not None]
+    wide = [
+        (a, fixed)
+        for a in accesses
+        if a.map is not None and a.replica is None
+        if (fixed := _fixed_results(a.map, type.shape)) is not None
+    ]
     wide.sort(key=lambda pair: (len(pair[1]), pair[0].precision is not Precision.EXACT))
     kept: ByFixedResults = {}
     covers: set[int] = set()
@@ -179,14 +184,13 @@ completely.
 """
 
 
-def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr] | None:
+def _fixed_results(map: IndexingMap, sizes: tuple[int, ...]) -> Mapping[int, Expr] | None:
     """Return the results that are functions of the dimensions, by result number.
 
     All other results are distinct, unconstrained range variables over whole dimensions, of the
     sizes `sizes`. The result is `None` for other maps.
     """
-    map = access.map
-    if map is None or map.constraints or map.runtime or access.replica is not None:
+    if map.constraints or map.runtime:
         return None
     fixed: dict[int, Expr] = {}
     seen: set[Expr] = set()
@@ -226,10 +230,8 @@ def _is_domain_of(around: IndexingMap, map: IndexingMap) -> bool:
 
     Results are not compared.
     """
-    for mine, theirs in zip(map.dims, around.dims, strict=True):
-        if not theirs.interval.contains(mine.interval):
-            return False
-    return True
+    pairs = zip(around.dims, map.dims, strict=True)
+    return all([theirs.interval.contains(mine.interval) for theirs, mine in pairs])
 
 
 def with_runs(accesses: Sequence[Access]) -> list[Access]:
@@ -410,15 +412,4 @@ def covers_everything(map: IndexingMap, sizes: tuple[int, ...]) -> bool:
     >>> covers_everything(row, (4, 5)), covers_everything(row.sub_map([1]), (5,))
     (False, True)
     """
-    if map.constraints or map.runtime or len(map.results) != len(sizes):
-        return False
-    seen: set[Expr] = set()
-    for result, size in zip(map.results, sizes, strict=True):
-        if size == 1:
-            continue
-        if not isinstance(result, Range) or result in seen:
-            return False
-        seen.add(result)
-        if map.ranges[result.index].interval != Interval(0, size - 1):
-            return False
-    return True
+    return len(map.results) == len(sizes) and _fixed_results(map, sizes) == {}

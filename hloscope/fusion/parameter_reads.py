@@ -108,7 +108,9 @@ class ParameterReads:
                 continue
             flows = waiting.get(top)
             if flows is None:
-                if self._is_end(top[0]):
+                # A parameter, one of the constructor's `ends`, or a value outside the computation.
+                at = top[0]
+                if isinstance(at.op, Parameter) or at in self._ends or at not in self._inside:
                     known[top] = self._itself(top)
                     continue
                 flows = waiting[top] = list(self._analysis.reads(*top))
@@ -122,10 +124,6 @@ class ParameterReads:
             known[top] = self._tables.joined(tables)
             del waiting[top]
         return known[ins, leaf]
-
-    def _is_end(self, ins: Instruction) -> bool:
-        """Is the value a parameter, one of the constructor's `ends`, or outside the computation?"""
-        return isinstance(ins.op, Parameter) or ins in self._ends or ins not in self._inside
 
     def _itself(self, end: Leaf) -> Node:
         """Return the table of a value at which accesses end: the identity, under a new number."""

@@ -207,13 +207,9 @@ def _known_sizes(type: object) -> Dims:
     """Return the sizes of an array; a dynamic dimension counts with its bound.
 
     Raises:
-        ValueError: A size is not known, or the value is not an array.
+        UnsupportedError: A dynamic dimension has no bound.
+        ValueError: The value is not an array.
     """
     if not isinstance(type, TensorType):
         raise ValueError("the value is not an array")
-    bounds = type.bounds or (None,) * type.rank
-    sizes = [bound if n is None else n for n, bound in zip(type.sizes, bounds, strict=True)]
-    known = tuple([n for n in sizes if n is not None])
-    if len(known) < len(sizes):
-        raise ValueError("a size is not known")
-    return known
+    return type.shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -79,28 +79,18 @@ def grouped(
     """
     start = region.root if start is None else start
     walk = AccessTraversal(analysis.interner, analysis.leaves)
-    if start not in region.inside and not _is_at_edge(region, start):
-        found = _from_inside(analysis, region, start, output, walk)
-    else:
-        found = {}
-        walk.begin(start, _leaf(analysis, start, output))
+    leaf = analysis.leaf_of(start.type, output)
+    assert leaf is not None, f"`{start.name}` has no output {output}"
+    walk.begin(start, leaf)
+    found: AccessesByValue = {}
+    is_at_edge = any(start in inside.operands for inside in region.inside)
+    if start not in region.inside and not is_at_edge:
+        walk = _to_outside(analysis, _path(analysis, region, start), walk, found)
     walk.to_producers(_order(region.inside).get, analysis.reads)
     _merge(found, walk.found)
     if opened:
         _open_all(analysis, found, walk, region.inside)
     return {ins: _tensors(analysis, ins, leaves) for ins, leaves in found.items()}
-
-
-def _is_at_edge(region: Region, ins: Instruction) -> bool:
-    """Is `ins` an operand of an instruction of the region?"""
-    return any(ins in inside.operands for inside in region.inside)
-
-
-def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:
-    """Return the leaf number of tensor number `output` of the value of `ins`."""
-    leaf = analysis.leaf_of(ins.type, output)
-    assert leaf is not None, f"`{ins.name}` has no output {output}"
-    return leaf
 
 
 def _tensors(
@@ -169,7 +159,10 @@ def _open_all(
         inner = AccessTraversal(analysis.interner, analysis.leaves)
         inner.begin(callee.root, leaf)
         inner.to_producers(analysis.positions(callee).get, analysis.reads)
-        reached = _composed(walk, before, inner.found)
+        reached: AccessesByValue = {
+            ins: {k: walk.through(before, further) for k, further in leaves.items()}
+            for ins, leaves in inner.found.items()
+        }
         _merge(found, reached)
         todo += [
             (ins, k, accesses)
@@ -179,55 +172,33 @@ def _open_all(
         ]
 
 
-def _closed(analysis: Analysis, callee: Computation, walk: AccessTraversal) -> AccessesByValue:
-    """Finish a traversal inside a computation, expand its fusions, and return the accesses.
-
-    `walk` is the traversal, which has begun.
-    """
-    walk.to_producers(analysis.positions(callee).get, analysis.reads)
-    found: AccessesByValue = {}
-    _merge(found, walk.found)
-    _open_all(analysis, found, walk, walk.found)
-    return found
-
-
-def _from_inside(
-    analysis: Analysis, region: Region, start: Instruction, output: int, walk: AccessTraversal
-) -> AccessesByValue:
-    """Return the accesses from an instruction inside a fusion to everything in it that it reads.
-
-    The traversal continues at the operands of each enclosing fusion. The accesses to operands of
-    the outermost fusion are added to `walk`.
+def _to_outside(
+    analysis: Analysis, path: Sequence[Instruction], walk: AccessTraversal, found: AccessesByValue
+) -> AccessTraversal:
+    """Add the accesses to everything that an instruction inside nested fusions reads in them.
 
     Args:
         analysis: The analysis, which memoizes accesses.
-        region: The region that has the outermost fusion.
-        start: The instruction.
-        output: Number of the tensor of its value.
-        walk: A traversal that has not begun.
+        path: The fusions around the instruction, outermost first.
+        walk: A traversal that has begun at the instruction.
+        found: The accesses, which are extended in place.
+
+    Returns:
+        A traversal that begins with the accesses to the operands of the outermost fusion.
     """
-    path = _path(analysis, region, start)
-    leaf = _leaf(analysis, start, output)
-    identity = analysis.interner.identity(analysis.leaves(start.type)[leaf])
-    begin: AccessesByValue = {start: {leaf: {identity: None}}}
-    found: AccessesByValue = {}
     # From the innermost fusion outwards: what is reached of the parameters of one continues at the
     # operands of the fusion, which belong to the next computation outside.
     for fusion in reversed(path):
-        inner = AccessTraversal(analysis.interner, analysis.leaves)
-        for ins, leaves in begin.items():
-            for leaf, accesses in leaves.items():
-                inner.add(ins, leaf, accesses)
         callee = fusion.calls[0]
-        _merge(found, _closed(analysis, callee, inner))
-        begin = {}
-        for k, parameter in enumerate(callee.parameters):
-            if parameter in inner.found:
-                _merge(begin, {fusion.operands[k]: inner.found[parameter]})
-    for ins, leaves in begin.items():
-        for leaf, accesses in leaves.items():
-            walk.add(ins, leaf, accesses)
-    return found
+        walk.to_producers(analysis.positions(callee).get, analysis.reads)
+        _merge(found, walk.found)
+        _open_all(analysis, found, walk, walk.found)
+        outside = AccessTraversal(analysis.interner, analysis.leaves)
+        for parameter, operand in zip(callee.parameters, fusion.operands, strict=False):
+            for leaf, accesses in walk.found.get(parameter, {}).items():
+                outside.add(operand, leaf, accesses)
+        walk = outside
+    return walk
 
 
 def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instruction]:
@@ -245,19 +216,6 @@ def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instru
             if _is_open(analysis, ins):
                 todo.append([*path, ins])
     raise UnknownNameError(f"`{start.name}` is not in the region")
-
-
-def _composed(
-    walk: AccessTraversal, before: AccessSet, further: AccessesByValue
-) -> AccessesByValue:
-    """Return the accesses `further` inside a fusion, each composed with those to the fusion.
-
-    `before` has the accesses to the fusion; `walk` composes them.
-    """
-    return {
-        ins: {leaf: walk.through(before, accesses) for leaf, accesses in leaves.items()}
-        for ins, leaves in further.items()
-    }
 
 
 def _merge(into: AccessesByValue, more: Mapping[Instruction, dict[int, AccessSet]]) -> None:

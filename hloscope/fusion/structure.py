@@ -137,13 +137,24 @@ def writes(*classes: type[O]) -> Callable[[Writes[O]], Writes[O]]:
 # --------------------------------------------------------------------------- tuples and the like
 
 
+def operand_leaf(at: Context, ins: Instruction, leaf: int) -> tuple[int, int] | None:
+    """Return the operand number, and the leaf in the operand, of one of all operands' leaves.
+
+    `leaf` is its number in the concatenated leaves of all operands. The result is `None` if there
+    are fewer leaves.
+    """
+    starts = at.starts(ins)
+    if leaf >= starts[-1]:
+        return None
+    k = bisect_right(starts, leaf) - 1
+    return k, leaf - starts[k]
+
+
 @reads(Tuple, OptimizationBarrier, Return)
 def tuple_reads(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Flow]:
     """Yield the operand leaf that leaf `leaf` equals: one of the operands' leaves in sequence."""
-    starts = at.starts(ins)
-    if leaf < starts[-1]:
-        k = bisect_right(starts, leaf) - 1
-        yield Flow(k, leaf - starts[k], None)
+    if (part := operand_leaf(at, ins, leaf)) is not None:
+        yield Flow(*part, None)
 
 
 @writes(Tuple, OptimizationBarrier, Return)
@@ -227,6 +238,12 @@ def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
     for k, operand in enumerate(ins.operands):
         for leaf in range(len(at.leaves(operand.type))):
             yield Flow(k, leaf, (unknown,))
+
+
+def unknown_writes(at: Context, ins: Instruction, operand: int, reason: str) -> list[Flow]:
+    """Return an unknown access from an operand to every leaf of the value, for this reason."""
+    unknown = at.interner.intern(Access.unknown(reason))
+    return [Flow(operand, k, (unknown,)) for k in range(len(at.leaves(ins.type)))]
 
 
 def _result_of_start(start: Instruction) -> tuple[Type, bool]:
@@ -372,9 +389,7 @@ def update_writes(
     if operand == 0 and target < count:
         yield Flow(0, target, None)
         return
-    unknown = at.interner.intern(Access.unknown(LATE))
-    for k in range(count):
-        yield Flow(operand, k, (unknown,))
+    yield from unknown_writes(at, ins, operand, LATE)
 
 
 def _operand_leaves(at: Context, value: Instruction) -> int:
@@ -395,5 +410,4 @@ def done_writes(
     if leaf in finished:
         yield Flow(0, leaf - finished.start, None)
     elif not finished:
-        unknown = (at.interner.intern(Access.unknown(NO_RESULT)),)
-        yield from [Flow(0, k, unknown) for k in range(len(at.leaves(ins.type)))]
+        yield from unknown_writes(at, ins, 0, NO_RESULT)

@@ -5,17 +5,16 @@ Runtime variables with such a value are replaced by it, clamped as the op clamps
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final, TypeAlias
 
 from hloscope.affine import Const, Expr, Interval, Runtime, Var, first_dims, maximum, minimum
 from hloscope.indexing import (
     Accesses,
-    Constraint,
     IndexingMap,
     Precision,
-    renamed,
+    replace_runtime,
     substituted,
     substituted_constraints,
 )
@@ -116,36 +115,6 @@ def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:
     if bounds.hi > valid.hi:
         value = minimum(value, valid.hi)
     return maximum(value, valid.lo) if bounds.lo < valid.lo else value
-
-
-def _conditions(map: IndexingMap, new: Mapping[Var, Expr]) -> list[Constraint]:
-    """Return the intervals of the runtime variables in `new` that can leave their interval.
-
-    The map holds only for some of the values of such a variable.
-    """
-    variables = [(Runtime(i), v) for i, v in enumerate(map.runtime)]
-    return [(rt, v.interval) for rt, v in variables if rt in new and v.is_condition]
-
-
-def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
-    """Return the map with the runtime variables in `new` replaced by expressions over the others.
-
-    The remaining runtime variables are renumbered.
-
-    >>> one = IndexingMap.parse("(d0){rt0, rt1} -> (d0 + rt0 + rt1), domain: "
-    ...     "d0 in [0, 3], rt0 in [0, 4], rt1 in [0, 9]")
-    >>> print(replace_runtime(one, {Runtime(0): Const(2)}))
-    (d0){rt0} -> (d0 + rt0 + 2), domain: d0 in [0, 3], rt0 in [0, 9]
-    """
-    left = [i for i in range(len(map.runtime)) if Runtime(i) not in new]
-    renumber: dict[Var, Expr] = {Runtime(i): Runtime(at) for at, i in enumerate(left)}
-    every = renumber | dict(zip(new, substituted([*new.values()], renumber), strict=True))
-    constraints = [*map.constraints, *_conditions(map, new)]
-    return map.with_(
-        runtime=[renamed(map.runtime[i], every) for i in left],
-        results=substituted(map.results, every),
-        constraints=substituted_constraints(constraints, every),
-    )
 
 
 class Values:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         compose_inside as compose_inside,
         is_deep as is_deep,
         merge_runtime as merge_runtime,
+        replace_runtime as replace_runtime,
     )
     from hloscope.indexing.evaluate import (
         distinct_rows as distinct_rows,

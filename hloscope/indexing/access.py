@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.affine import POS_INF, Const, Dim, Expr, Interval, Range, Runtime, Var, variables
-from hloscope.indexing.compose import merge_runtime
+from hloscope.indexing.compose import merge_runtime, replace_runtime
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.transform import replaced, without
 from hloscope.indexing.variables import RuntimeVariable, Variable, substituted
@@ -235,21 +235,10 @@ def _read_on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -
             kept = needed_steps(every)
             via, at = tuple([every[k] for k in kept]), tuple([at[k] for k in kept])
         runtime[-1] = replace(v, via=via, positions=at)
-    moved = m.with_(runtime=runtime)
-    return _with_known(moved, known) if known else moved
-
-
-def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
-    """Return the map with the runtime variables in `known` replaced by expressions.
-
-    The intervals of the replaced variables become constraints.
-    """
-    conditions = [(e, m.runtime[v.index].interval) for v, e in known.items()]
-    left = [i for i in range(len(m.runtime)) if Runtime(i) not in known]
-    new: dict[Var, Expr] = known | {Runtime(i): Runtime(k) for k, i in enumerate(left)}
-    held = m.with_(constraints=(*m.constraints, *conditions))
-    runtime = [held.runtime[i] for i in left]
-    return replaced(held, new, dims=held.dims, ranges=held.ranges, runtime=runtime)
+    if not known:
+        return m.with_(runtime=runtime)
+    inside = [(e, m.runtime[v.index].interval) for v, e in known.items()]
+    return replace_runtime(m.with_(runtime=runtime, constraints=[*m.constraints, *inside]), known)
 
 
 def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[IndexingMap, Route]:

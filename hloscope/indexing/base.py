@@ -29,6 +29,7 @@ from hloscope.indexing.variables import (
     RuntimeVariable,
     V,
     Variable,
+    in_a_circle,
     printed_names,
     replace_interval,
 )
@@ -65,7 +66,6 @@ class MapBase:
         "_box",
         "_domain",
         "_hash",
-        "_is_settled",
         "_is_simplified",
         "_result_bounds",
         "_simple",
@@ -88,7 +88,6 @@ class MapBase:
     _domain: Domain | None
     _hash: int | None
     _result_bounds: tuple[Interval, ...] | None
-    _is_settled: bool
     _is_simplified: bool
     _simple: MapBase | None
     _text: str
@@ -120,7 +119,6 @@ class MapBase:
         _set(self, "results", exprs)
         _set(self, "constraints", constraints)
         _set(self, "is_undefined", is_undefined)
-        _set(self, "_is_settled", False)
         _set(self, "_is_simplified", False)
         _set(self, "_box", None)
         _set(self, "_domain", None)  # reading an unset slot would raise an exception
@@ -176,10 +174,6 @@ class MapBase:
 
         Fields that are `None` stay.
         """
-        others = dims, ranges, runtime, constraints
-        if results is not None and others == (None,) * 4 and not self.is_known_empty:
-            exprs = tuple([Const(r) if isinstance(r, int) else r for r in results])
-            return self.with_results(exprs)
         return type(self)(
             self.dims if dims is None else dims,
             self.ranges if ranges is None else ranges,
@@ -188,37 +182,6 @@ class MapBase:
             self.constraints if constraints is None else constraints,
             is_undefined=self.is_undefined,
         )
-
-    def with_results(self, results: tuple[Expr, ...]) -> Self:
-        """Return the map with other results; the map must not be known to be empty.
-
-        The other fields are canonical already, so they are not checked again.
-        """
-        map = object.__new__(type(self))
-        _set(map, "dims", self.dims)
-        _set(map, "ranges", self.ranges)
-        _set(map, "runtime", self.runtime)
-        _set(map, "results", results)
-        _set(map, "constraints", self.constraints)
-        _set(map, "is_undefined", self.is_undefined)
-        _set(map, "_is_settled", self._is_settled)
-        _set(map, "_is_simplified", False)
-        _set(map, "_box", self.box)
-        _set(map, "_domain", self._domain)
-        _set(map, "_hash", None)
-        _set(map, "_result_bounds", None)
-        _set(map, "_simple", None)
-        return map
-
-    def choosing(self, indices: Sequence[int]) -> Self:
-        """Return the map with only the results number `indices`, in that order."""
-        results = self.results
-        map = self.with_results(tuple([results[i] for i in indices]))
-        bounds = self.result_bounds
-        _set(map, "_result_bounds", tuple([bounds[i] for i in indices]))
-        if self._is_simplified:
-            map.mark_simplified()
-        return map
 
     @property
     def result_bounds(self) -> tuple[Interval, ...]:
@@ -286,14 +249,8 @@ class MapBase:
         """Is it known that `simplify` does not change the map?"""
         return self._is_simplified
 
-    @property
-    def is_settled(self) -> bool:
-        """Is it known that `simplify` changes no bounds and no constraints?"""
-        return self._is_settled
-
     def mark_simplified(self) -> None:
         """Record that `simplify` does not change the map."""
-        _set(self, "_is_settled", True)
         _set(self, "_is_simplified", True)
 
     @property
@@ -329,14 +286,8 @@ class MapBase:
             unknown = sorted(to_text(v) for v in variables(expr) if v not in self.box)
             if unknown:
                 messages.append(f"`{to_text(expr)}` uses undeclared {', '.join(unknown)}")
-        needs = {i: set().union(*map(variables, v.arguments)) for i, v in enumerate(self.runtime)}
-        # Topological sorting: what remains when no variable is ready forms a cycle.
-        while ready := {
-            i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)
-        }:
-            needs = {i: used for i, used in needs.items() if i not in ready}
-        if needs:
-            circle = ", ".join(f"rt{i}" for i in needs)
+        if numbers := in_a_circle([v.arguments for v in self.runtime]):
+            circle = ", ".join(f"rt{i}" for i in numbers)
             messages.append(f"the indices of {circle} depend on each other in a circle")
         return messages
 

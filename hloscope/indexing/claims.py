@@ -291,7 +291,7 @@ def _onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof
     for number, box in enumerate(boxes):
         side = m.results if number else [Dim(i) for i in range(len(m.dims))]
         mine = [tables.body(m, side, by_name)]
-        whole = [_box_body(box)]
+        whole = [Body(tuple(box), (), tuple([Range(i) for i in range(len(box))]))]
         sets = StatementSets([*whole, *mine])
         # Equal sets include each other, and each inclusion has its own message.
         for first, second, text in (
@@ -309,11 +309,6 @@ def _onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof
             if not proof.is_proved:
                 undecided = proof
     return undecided or PROVED
-
-
-def _box_body(box: Sequence[Interval]) -> Body:
-    """Return all points of a box as a `Body`."""
-    return Body(tuple(box), (), tuple([Range(i) for i in range(len(box))]))
 
 
 # ------------------------------------------------------------------------------------- decisions
@@ -626,13 +621,8 @@ class Tables:
 
 def _attainable(origin: Instruction, values: Interval) -> Interval:
     """Return the possible values of an element of the origin's type, clamped to `values`."""
-    if not isinstance(origin.type, TensorType):
+    limits = origin.type.element.integer_limits if isinstance(origin.type, TensorType) else None
+    if limits is None:
         return values
-    kind, bits = origin.type.element.kind, origin.type.element.bits
-    if kind == "signed":
-        low, high = -(1 << bits - 1), (1 << bits - 1) - 1
-    elif kind in ("unsigned", "pred"):
-        low, high = 0, (1 << bits) - 1 if kind == "unsigned" else 1
-    else:
-        return values
-    return Interval(min(max(low, values.lo), values.hi), min(max(high, values.lo), values.hi))
+    low, high = (min(max(n, values.lo), values.hi) for n in limits)
+    return Interval(low, high)

@@ -57,7 +57,7 @@ def compose(first: M, second: M) -> M:
         ValueError: `first` has another number of results than `second` has dimensions.
     """
     bounds = [(e, v.interval) for e, v in zip(first.results, second.dims, strict=False)]
-    return _composed(first, second, bounds)
+    return compose_inside(first, second, bounds)
 
 
 def bounds_to_check(first: MapBase, second: MapBase) -> list[Constraint] | None:
@@ -75,53 +75,18 @@ def bounds_to_check(first: MapBase, second: MapBase) -> list[Constraint] | None:
     return found
 
 
-def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = None) -> M:
-    """Compose like `compose`, but without bounds that all results of `first` satisfy.
+def compose_inside(first: M, second: M, bounds: Sequence[Constraint]) -> M:
+    """Compose like `compose`, but with only some of the bounds of `second`'s dimensions.
 
     Args:
         first: The map that is applied first.
         second: The map that is applied to its results.
-        bounds: The result of `bounds_to_check`, if it is known.
+        bounds: Bounds that results of `first` may violate, such as those of `bounds_to_check`.
 
     >>> from hloscope.indexing import IndexingMap
     >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
-    >>> print(compose_inside(halves, halves))
+    >>> print(compose_inside(halves, halves, ()))
     (d0) -> (d0 / 2 / 2), domain: d0 in [0, 9]
-    """
-    if bounds is None:
-        bounds = bounds_to_check(first, second)
-    if bounds is None:
-        sides = zip(first.results, second.dims, strict=False)
-        return _composed(first, second, [(e, v.interval) for e, v in sides])
-    if (
-        bounds
-        or second.constraints
-        or second.ranges
-        or second.runtime
-        or first.is_undefined
-        or first.is_known_empty
-        or len(first.results) != len(second.dims)
-    ):
-        return _composed(first, second, bounds)
-    # `second` only selects results of `first`, which are simplified already.
-    chosen = [e.index for e in second.results if type(e) is Dim]
-    if len(chosen) == len(second.results):
-        return first.choosing(chosen)
-    return first.with_results(substituted(second.results, _results_by_dim(first.results)))
-
-
-def _results_by_dim(results: Sequence[Expr]) -> dict[Var, Expr]:
-    """Return the results of a map as values of the next map's dimensions.
-
-    Result `i` is the value of `Dim(i)`.
-    """
-    return dict(zip(first_dims(len(results)), results, strict=True))
-
-
-def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
-    """Return the composition of `first` and then `second`.
-
-    It has the constraints `bounds` on the dimensions of `second`.
     """
     if first.is_undefined or second.is_undefined:
         return type(first)(is_undefined=True)
@@ -140,7 +105,7 @@ def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
     if n_runtime:
         shift |= {Runtime(i): Runtime(i + n_runtime) for i in range(len(first.runtime))}
     middle = substituted(first.results, shift)
-    inward = _results_by_dim(middle)
+    inward: dict[Var, Expr] = dict(zip(first_dims(len(middle)), middle, strict=True))
 
     runtime = [renamed(v, inward) for v in second.runtime]
     runtime += [renamed(v, shift) for v in first.runtime]
@@ -168,36 +133,42 @@ def merge_runtime(m: M) -> M:
     # Merging two variables may make the indices of others equal, so repeat until nothing changes.
     while len(m.runtime) > 1:
         first_of: dict[RuntimeVariable, int] = {}
-        same: dict[int, int] = {}
+        same: dict[Var, Expr] = {}
         for i, variable in enumerate(m.runtime):
             if variable.source is not None:
                 key = variable
                 if variable.name or variable.clamp is not None:
                     key = replace(variable, interval=variable.values, name="", clamp=None)
                 if (k := first_of.setdefault(key, i)) != i:
-                    same[i] = k
+                    same[Runtime(i)] = Runtime(k)
         if not same:
             break
-        m = drop_runtime(m, same)
+        m = replace_runtime(m, same)
     return m
 
 
-def drop_runtime(m: M, same: dict[int, int]) -> M:
-    """Return the map without the runtime variables whose numbers are keys of `same`.
+def replace_runtime(m: M, new: Mapping[Var, Expr]) -> M:
+    """Return the map with the runtime variables in `new` replaced by expressions over the others.
 
-    Each is replaced by the runtime variable with the number `same[key]`, which has an equal value.
+    The remaining runtime variables are renumbered.
+
+    >>> from hloscope.affine import Const
+    >>> from hloscope.indexing import IndexingMap
+    >>> one = IndexingMap.parse("(d0){rt0, rt1} -> (d0 + rt0 + rt1), domain: "
+    ...     "d0 in [0, 3], rt0 in [0, 4], rt1 in [0, 9]")
+    >>> print(replace_runtime(one, {Runtime(0): Const(2)}))
+    (d0){rt0} -> (d0 + rt0 + 2), domain: d0 in [0, 3], rt0 in [0, 9]
     """
-    kept = [i for i in range(len(m.runtime)) if i not in same]
-    position = {old: new for new, old in enumerate(kept)}
-    new: dict[Var, Expr] = {
-        Runtime(i): Runtime(position[same.get(i, i)]) for i in range(len(m.runtime))
-    }
-    # The interval of a removed variable may be a condition, which must still hold.
-    conditions = [(new[Runtime(i)], v.interval) for i, v in enumerate(m.runtime) if v.is_condition]
+    left = [i for i in range(len(m.runtime)) if Runtime(i) not in new]
+    renumber: dict[Var, Expr] = {Runtime(i): Runtime(at) for at, i in enumerate(left)}
+    every = renumber | dict(zip(new, substituted([*new.values()], renumber), strict=True))
+    # The interval of a replaced variable may be a condition, which must still hold.
+    gone = [(Runtime(i), v) for i, v in enumerate(m.runtime) if Runtime(i) in new]
+    conditions = [(rt, v.interval) for rt, v in gone if v.is_condition]
     return m.with_(
-        runtime=[renamed(m.runtime[i], new) for i in kept],
-        results=substituted(m.results, new),
-        constraints=substituted_constraints(m.constraints, new) + conditions,
+        runtime=[renamed(m.runtime[i], every) for i in left],
+        results=substituted(m.results, every),
+        constraints=substituted_constraints([*m.constraints, *conditions], every),
     )
 
 
@@ -386,21 +357,12 @@ def _bounds_of_terms(interval: Interval, e: Expr) -> Interval:
 
 
 def _bounds(map: MapBase) -> _Bounds:
-    runtime = tuple([v.interval for v in map.runtime])
-    dims = tuple([v.interval for v in map.dims])
-    ranges = tuple([v.interval for v in map.ranges])
-    return _bounds_of_domain(dims, ranges, runtime, map.constraints)
+    return _bounds_of_domain(tuple(map.box.items()), map.constraints)
 
 
 # Cached: the map of 128 chained reshapes takes 2 s instead of 0.2 s without it.
 @lru_cache(maxsize=8)
 def _bounds_of_domain(
-    dims: tuple[Interval, ...],
-    ranges: tuple[Interval, ...],
-    runtime: tuple[Interval, ...],
-    constraints: tuple[Constraint, ...],
+    box: tuple[tuple[Var, Interval], ...], constraints: tuple[Constraint, ...]
 ) -> _Bounds:
-    box: dict[Var, Interval] = {Dim(k): i for k, i in enumerate(dims)}
-    box |= {Range(k): i for k, i in enumerate(ranges)}
-    box |= {Runtime(k): i for k, i in enumerate(runtime)}
-    return _Bounds(box, constraints)
+    return _Bounds(dict(box), constraints)

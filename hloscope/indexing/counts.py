@@ -37,9 +37,8 @@ from hloscope.indexing.claims import index_variables
 from hloscope.indexing.evaluate import Point, points
 from hloscope.indexing.proofs import runtime_keys, system_of
 from hloscope.indexing.simplify import simplify
-from hloscope.indexing.transform import dims_to_ranges
+from hloscope.indexing.transform import dims_to_ranges, with_values
 from hloscope.indexing.variables import (
-    Constraint,
     Variable,
     renamed,
     substituted,
@@ -168,7 +167,7 @@ def _without_shift(m: M) -> M:
     if (
         not m.runtime
         or any(v.is_condition for v in m.runtime)
-        or depends_on_runtime(*_exprs(m.constraints))
+        or depends_on_runtime(*[e for e, _ in m.constraints])
     ):
         return m
     results = [*m.results]
@@ -197,10 +196,6 @@ def _without_shift(m: M) -> M:
     if depends_on_runtime(*results):
         return m.with_(results=results)
     return m.with_(results=results, runtime=())
-
-
-def _exprs(constraints: Sequence[Constraint]) -> list[Expr]:
-    return [e for e, _ in constraints]
 
 
 # ----------------------------------------------------------------------- where what is read decides
@@ -232,17 +227,6 @@ def _count_each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
         except UnsupportedError:
             return None
     return min(counts), max(counts)
-
-
-def with_values(m: M, values: Sequence[int]) -> M:
-    """Return the map in which the runtime variables have these values."""
-    new: dict[Var, Expr] = {Runtime(i): Const(v) for i, v in enumerate(values)}
-    inside = [(Const(k), v.interval) for k, v in zip(values, m.runtime, strict=True)]
-    return m.with_(
-        runtime=(),
-        results=substituted(m.results, new),
-        constraints=[*substituted_constraints(m.constraints, new), *inside],
-    )
 
 
 def _upper_bound(m: M, budget: int) -> int:
@@ -295,7 +279,10 @@ def _lower_bound(m: M, budget: int) -> int:
     # At a fixed index every runtime value is one number, so it only shifts results. Any index gives
     # a valid bound; the ends and the middle are tried.
     for end in (0, 1, 2):
-        at: dict[Var, Expr] = {v: Const(_sample_value(m.box[v], end)) for v in used}
+        sides = {v: m.box[v] for v in used}
+        at: dict[Var, Expr] = {
+            v: Const((side.lo, (side.lo + side.hi) // 2, side.hi)[end]) for v, side in sides.items()
+        }
         fixed = sure.with_(
             dims=[Variable(Interval.point(0)) if Dim(i) in at else v for i, v in enumerate(m.dims)],
             ranges=[
@@ -307,14 +294,6 @@ def _lower_bound(m: M, budget: int) -> int:
         )
         counts.append(_count_unread(_without_shift(fixed), budget))
     return max(counts)
-
-
-def _sample_value(side: Interval, end: int) -> int:
-    """Return an integer of an interval: the smallest one, the middle or the largest one.
-
-    `end` is 0, 1 or 2 for these.
-    """
-    return (side.lo, (side.lo + side.hi) // 2, side.hi)[end]
 
 
 def _count_unread(m: M, budget: int) -> int:

@@ -18,7 +18,6 @@ from hloscope.affine import (
     Interval,
     Mod,
     Range,
-    Runtime,
     Sum,
     Var,
     as_sum,
@@ -30,7 +29,7 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.indexing.base import M
-from hloscope.indexing.variables import Constraint, Variable, renamed, substituted
+from hloscope.indexing.variables import Constraint, Variable, in_a_circle, renamed, substituted
 from hloscope.simplifier import Domain
 
 Terms: TypeAlias = list[tuple[Expr, int]]
@@ -281,13 +280,7 @@ class _Solver:
         if not depends_on_runtime(value):
             return True
         new: dict[Var, Expr] = {x: value}
-        needs = {i: variables(*substituted(index, new)) for i, index in enumerate(self.indices)}
-        # Topological sorting: a variable is ready if its index uses no variable that is not.
-        while ready := {
-            i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)
-        }:
-            needs = {i: used for i, used in needs.items() if i not in ready}
-        return not needs
+        return not in_a_circle([substituted(index, new) for index in self.indices])
 
     def solve(self, x: Range, value: Expr) -> bool:
         """Substitute `x = value` everywhere, and keep the bounds of `x` as a constraint.

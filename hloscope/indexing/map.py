@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import hloscope.indexing.evaluate as values
     import hloscope.indexing.inverse as inverses
     import hloscope.indexing.markup as markup
-    import hloscope.indexing.proofs as exact
     import hloscope.indexing.proofs as proofs
     import hloscope.indexing.sets as sets
     import hloscope.indexing.tiles as tiles
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from hloscope.indexing.tiles import ExactTiles
     from hloscope.support.arrays import Bools, Ints
 else:
-    exact = lazy("hloscope.indexing.proofs")
     inverses = lazy("hloscope.indexing.inverse")
     markup = lazy("hloscope.indexing.markup")
     proofs = lazy("hloscope.indexing.proofs")
@@ -271,7 +269,7 @@ class IndexingMap(MapBase):
         >>> a == b, a.equals(b)
         (False, True)
         """
-        return exact.equals(self, other)
+        return proofs.decided(proofs.prove_equal([self], [other]), "equality")
 
     # ------------------------------------------------------------------------- sets and relations
 
@@ -525,7 +523,10 @@ class IndexingMap(MapBase):
         >>> print(IndexingMap.identity((4, 6)).sub_map([1]))
         (d0, d1) -> (d1), domain: d0 in [0, 3], d1 in [0, 5]
         """
-        return self.choosing([*indices])
+        found = self.with_(results=[self.results[i] for i in indices])
+        if self.is_simplified:
+            found.mark_simplified()
+        return found
 
     def bounded(
         self,

@@ -53,8 +53,8 @@ def prove_implies(
     a, b = [*first], [*second]
     if a == b:
         return PROVED
-    if any(m.is_undefined for m in a + b):
-        return Proof(Verdict.UNDECIDED, reason="an undefined map says nothing")
+    if undecided := _undecided(a + b):
+        return undecided
     a, b = ([m for m in side if not m.is_known_empty] for side in (a, b))
     try:
         return enumerated.subset(a, b) or claims.subset(a, b, budget)
@@ -190,9 +190,8 @@ def prove_equal(
     of isl's steps.
     """
     a, b = [*first], [*second]
-    if any(m.is_undefined for m in a + b):
-        reason = "an undefined map says nothing"
-        return PROVED if a == b else Proof(Verdict.UNDECIDED, reason=reason)
+    if undecided := _undecided(a + b):
+        return PROVED if a == b else undecided
     a, b = (list(dict.fromkeys(m for m in side if not m.is_known_empty)) for side in (a, b))
     if set(a) == set(b):
         return PROVED
@@ -276,18 +275,6 @@ def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | 
         return Interval.EMPTY
     known = enumerated.extent(m, expr)
     return claims.tight_bounds(m, expr, budget) if known is None else known
-
-
-def equals(first: MapBase, second: MapBase) -> bool:
-    """Are two maps the same relation?
-
-    Raises:
-        UnsupportedError: isl cannot decide; the message states why.
-    """
-    proof = prove_equal([first], [second])
-    if proof.verdict is Verdict.UNDECIDED:
-        raise UnsupportedError(f"equality is undecided: {proof.reason}")
-    return proof.is_proved
 
 
 # --------------------------------------------------------------------------------------------------

@@ -17,11 +17,11 @@ from hloscope.affine import Const, Dim, Expr, Interval, Mod, Range, Runtime, Var
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import M
 from hloscope.indexing.claims import varying_runtime_names
-from hloscope.indexing.counts import card, card_bounds, with_values
+from hloscope.indexing.counts import card, card_bounds
 from hloscope.indexing.evaluate import CHUNK, Index, Point, points
 from hloscope.indexing.proofs import prove_empty, prove_implies, system_of
 from hloscope.indexing.simplify import simplify
-from hloscope.indexing.transform import dims_to_ranges, remove_unused
+from hloscope.indexing.transform import dims_to_ranges, remove_unused, with_values
 from hloscope.indexing.variables import (
     Constraint,
     RuntimeVariable,

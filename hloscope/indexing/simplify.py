@@ -6,7 +6,7 @@ keeps the set of points of the box that satisfy all constraints.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import gcd
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -34,7 +34,7 @@ from hloscope.affine import (
     to_text,
     variables,
 )
-from hloscope.indexing.base import NEVER, M, MapBase
+from hloscope.indexing.base import NEVER, M
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval
 
 if TYPE_CHECKING:
@@ -224,17 +224,11 @@ def divided(interval: Interval, factor: int) -> Interval:
     >>> divided(Interval(14, 33), 8), divided(Interval(-11, -5), -3)
     (Interval(lo=2, hi=4), Interval(lo=2, hi=3))
     """
-    lo, hi = (interval.lo, interval.hi) if factor > 0 else _negated(interval)
+    ends = interval if factor > 0 else -interval
     size = abs(factor)
-    low = lo if lo == NEG_INF else -(-lo // size)
-    high = hi if hi == POS_INF else hi // size
+    low = ends.lo if ends.lo == NEG_INF else -(-ends.lo // size)
+    high = ends.hi if ends.hi == POS_INF else ends.hi // size
     return Interval(low, high)
-
-
-def _negated(interval: Interval) -> tuple[int, int]:
-    """Return the ends of the negated interval."""
-    negated = -interval
-    return negated.lo, negated.hi
 
 
 def of_quotient(interval: Interval, den: int) -> Interval | None:
@@ -353,112 +347,39 @@ def simplify(
     if m.is_known_empty or m.is_undefined or (replace_points and m.is_simplified):
         return m
     if not replace_points or trace is not None:
-        return _simplify_afresh(m, replace_points, trace)
+        return _simplify(m, replace_points, trace)
     found = m.simple
     if found is None:
-        found = _simplify_afresh(m, replace_points, trace)
+        found = _simplify(m, replace_points, trace)
         if found is not m:
             m.store_simplified(found)
     return found  # type: ignore[return-value]  # a map as `m` is
 
 
-def _simplify_afresh(m: M, replace_points: bool, trace: MapTrace | None) -> M:
-    if not m.constraints and not m.runtime and trace is None:
-        if _is_evidently_simple(m):
-            if replace_points:
-                m.mark_simplified()
-            return m
-        if replace_points and (plain := _without_points(m)) is not None:
-            return plain
-    # Runtime variables refer to instructions, so storing the result would keep programs alive.
-    if trace is not None or m.runtime:
-        return _simplify(m, replace_points, trace)
-    return _simplify(m, replace_points, trace)
-
-
-def _is_evidently_simple(m: MapBase) -> bool:
-    """Return whether it is evident that simplifying changes no result.
-
-    It is evident if each result is a linear combination of variables with several values, with at
-    most one quotient or remainder. The dividend must be another variable with several values. Most
-    maps are like that.
-    """
-    box = m.box
-    for e in m.results:
-        terms, _ = as_sum(e)
-        if e._divisions and (e._divisions > 1 or not _division_stays(terms, box)):
-            return False
-        for t, _ in terms:
-            if type(t) in _VARIABLES:
-                interval = box.get(t)  # type: ignore[arg-type]
-                if interval is None or interval.lo == interval.hi:
-                    return False
-            elif not t._divisions:
-                return False
-    return True
-
-
-def _without_points(m: M) -> M | None:
-    """Return the map with every variable of one value replaced by that value, and simplified.
-
-    The result is `None` if a result is not linear in the variables, so that `simplify` must do
-    more.
-    """
-    box = m.box
-    results: list[Expr] = []
-    for e in m.results:
-        terms, const = as_sum(e)
-        kept: list[tuple[Expr, int]] = []
-        for t, c in terms:
-            interval = box.get(t)  # type: ignore[arg-type]
-            if interval is None:
-                return None
-            # A variable with one value is a constant; of the rest no law can apply.
-            if interval.lo == interval.hi:
-                const += c * interval.lo
-            else:
-                kept.append((t, c))
-        if abs(const) > POS_INF:
-            return None
-        results.append(e if len(kept) == len(terms) else from_terms(kept, const))
-    found = m.with_results(tuple(results))
-    found.mark_simplified()
-    return found
-
-
-def _division_stays(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Interval]) -> bool:
-    """Return whether the only quotient or remainder among the terms cannot be simplified.
-
-    It has a constant divisor. The dividend is a non-negative variable that occurs in no other term,
-    and the quotient takes several values.
-    """
-    for t, _ in terms:
-        if t._divisions:
-            kind = type(t)
-            if not (kind is FloorDiv or kind is Mod) or type(t.den) is not Const:  # type: ignore[union-attr]
-                return False
-            interval, d = box.get(t.num), t.den.value  # type: ignore[arg-type, union-attr]
-            if d < 2 or interval is None or interval.lo < 0 or interval.lo // d == interval.hi // d:
-                return False
-            return not any([other is t.num for other, _ in terms])  # type: ignore[union-attr]
-    return False
-
-
-_VARIABLES: Final = frozenset((Dim, Range, Runtime))
-_BARE: Final = _VARIABLES | {Const}
+def _is_plain(m: M) -> bool:
+    """Are all results sums of multiples of variables with several values, without conditions?"""
+    if m.constraints or m.runtime:
+        return False
+    terms = [t for e in m.results for t, _ in as_sum(e)[0]]
+    return all([t in m.box and not m.box[t].is_point for t in terms])
 
 
 def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
+    # No law applies to a plain map. Without this line, the first answer loads the simplifier.
+    if _is_plain(m):
+        if replace_points:
+            m.mark_simplified()
+        return m
     box, constraints = m.box, m.constraints
     # Constraints come first, as they tighten the bounds that results are simplified with.
-    if constraints and not m.is_settled:
+    if constraints:
         box = dict(box)
         try:
             constraints = tuple(settle(box, constraints, trace).items())
         except EmptyDomainError:
             return m.with_(constraints=NEVER)
     domain = simplifier.Domain(box, constraints)
-    change = _result if replace_points else _result_with_points
+    change = simplified if replace_points else _result_with_points
     results = [change(e, domain, trace) for e in m.results]
     if pinned := [(*as_sum(e), i.lo) for e, i in constraints if i.lo == i.hi]:
         results = [_value_if_pinned(e, pinned) for e in results]
@@ -509,10 +430,6 @@ def _simplify_exactly(m: M, trace: MapTrace | None) -> M:
     return m.with_(results=results)
 
 
-def _result(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
-    return simplified(e, domain, trace)
-
-
 def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
     """Return the simplified expression; its terms that are dimensions with one value stay."""
     terms, _ = as_sum(e)
@@ -523,6 +440,9 @@ def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr
         return simplified(e, domain, trace)
     kept = from_terms(points, 0)
     return simplified(e - kept, domain, trace) + kept
+
+
+_BARE: Final = frozenset((Dim, Range, Runtime, Const))
 
 
 def _with_simple_indices(

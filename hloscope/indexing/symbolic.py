@@ -16,6 +16,7 @@ from hloscope.indexing.analysis import output_to_input
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.dependence import Bodies
 from hloscope.indexing.rules.registry import first_leaf, has_unknown_sizes, leaves, unknown
+from hloscope.indexing.rules.run_time_sizes import passed_on
 from hloscope.indexing.symbolic_instances import (
     Difference,
     Instance,
@@ -56,10 +57,8 @@ MOST_ACCESSES: Final = 32
 MOST_VALUES: Final = 1 << 14
 MOST_COMPARED: Final = 1 << 10
 """Maximum number of compared maps over all sizes; at least one size is compared completely."""
-PASSING: Final = (
-    control.Result, control.GetTupleElement, control.OptimizationBarrier, control.Return,
-    control.Tuple,
-)  # fmt: skip
+_REGROUPING: Final = control.Result, control.GetTupleElement, control.Return, control.Tuple
+PASSING: Final = (*_REGROUPING, control.OptimizationBarrier)
 """Ops whose value consists of arrays of their operands, unchanged."""
 Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
 ArrayOfValue: TypeAlias = tuple[Frame, Instruction, int]
@@ -218,14 +217,9 @@ def _by_refining(called: Called) -> ReferenceAccesses:
 def _passed_through(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
     """Return the accesses of each operand, for an op whose value consists of unchanged operands."""
     reads: list[Accesses] = [()] * len(ins.operands)
-    if isinstance(ins.op, control.Result | control.GetTupleElement):
-        output += first_leaf(ins.operands[0].type, ins.op.index)
-    for k, operand in enumerate(ins.operands):
-        count = len(leaves(operand.type))
-        if output < count:
-            reads[k] = (replace(_identity_access(frame, operand, output), leaf=output),)
-            break
-        output -= count
+    if (place := passed_on(ins, output)) is not None:
+        k, leaf = place
+        reads[k] = (replace(_identity_access(frame, ins.operands[k], leaf), leaf=leaf),)
     return reads
 
 
@@ -318,15 +312,9 @@ class _BackwardTraversal:
             case Parameter(number) if frame.caller is not None:
                 outer, call = frame.caller
                 return outer, call.operands[number], leaf
-            case control.Result(index) | control.GetTupleElement(index):
-                return frame, ins.operands[0], first_leaf(ins.operands[0].type, index) + leaf
-            case control.Return() | control.Tuple():
-                for operand in ins.operands:
-                    count = len(leaves(operand.type))
-                    if leaf < count:
-                        return frame, operand, leaf
-                    leaf -= count
-                return None
+            case op if isinstance(op, _REGROUPING):
+                place = passed_on(ins, leaf)
+                return place and (frame, ins.operands[place[0]], place[1])
             case control.Call() | control.Composite() if ins in frame.inner:
                 inner = frame.inner[ins]
                 return inner, inner.computation.root, leaf

@@ -13,7 +13,7 @@ from itertools import islice, product
 from math import prod
 from typing import Final, NamedTuple, TypeAlias
 
-from hloscope.affine import Const, Expr, Interval, Runtime, Var, evaluate
+from hloscope.affine import Const, Expr, Runtime, Var, evaluate
 from hloscope.errors import HloscopeError
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
@@ -21,6 +21,7 @@ from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.dependence import Reader
 from hloscope.indexing.rules.registry import leaves
 from hloscope.indexing.symbolic_values import Frame, Leaf, Shape, Symbols
+from hloscope.indexing.transform import with_values
 from hloscope.indexing.variables import substituted, substituted_constraints
 from hloscope.ir import Dims, Instruction, Op, TensorType, TupleType, Type
 from hloscope.ops import (
@@ -285,14 +286,7 @@ def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
     (d0) -> (d0), domain: d0 in [0, 3]
     """
     values = [sizes.get(variable.name, 0) for variable in m.runtime]
-    outside = any(n not in v.interval for n, v in zip(values, m.runtime, strict=True))
-    new = {Runtime(k): Const(n) for k, n in enumerate(values)}
-    constraints = substituted_constraints(m.constraints, new)  # type: ignore[arg-type]
-    return m.with_(
-        runtime=(),
-        results=substituted(m.results, new),  # type: ignore[arg-type]
-        constraints=[(Const(1), Interval.point(0))] if outside else constraints,
-    ).simplify()
+    return with_values(m, values).simplify()
 
 
 def difference(

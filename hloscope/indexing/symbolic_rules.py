@@ -161,15 +161,11 @@ def _(sized: SizedInstruction, op: Sort) -> Answer:
     at, index = sized.builder(), dims(sized.result)
     index[op.dimension] = at.range(sized.result[op.dimension])
     line = at.map(index)
-    if _reads_both(sized):
-        return [exact(line)] * len(sized.operands)
-    return [over(_SOME, line)] * len(sized.operands)
-
-
-def _reads_both(sized: SizedInstruction) -> bool:
-    """Does the comparator of a sort of one operand always read both elements?"""
     body = sized.bodies[0] if sized.bodies else None
-    return len(sized.operands) == 1 and body is not None and body.sure[0] == frozenset((0, 1))
+    count = len(sized.operands)
+    # The comparator of a sort of one operand has to read both elements for all values.
+    is_sure = count == 1 and body is not None and body.sure[0] == frozenset((0, 1))
+    return [exact(line) if is_sure else over(_SOME, line)] * count
 
 
 # --------------------------------------------------------------------------------------------------

@@ -95,14 +95,11 @@ def _(frame: Frame, ins: Instruction, op: BroadcastInDim) -> Sizes:
     shape = _shape(frame.operands(ins)[0])
     where = {place: k for k, place in enumerate(op.broadcast_dimensions)}
     rank = len(getattr(ins.type, "sizes", ()))
-    found = [shape[where[k]] if k in where else None for k in range(rank)]
-    return [size if size is not None and _not_one(frame, size) else None for size in found]
-
-
-def _not_one(frame: Frame, size: Expr) -> bool:
-    """Is the size known to differ from 1?"""
-    bounds = frame.symbols.bounds(size)
-    return bounds.lo > 1 or bounds.hi == 0
+    found: list[Expr | None] = []
+    for k in range(rank):
+        bounds = frame.symbols.bounds(shape[where[k]]) if k in where else Interval.EVERYTHING
+        found.append(shape[where[k]] if bounds.lo > 1 or bounds.hi == 0 else None)
+    return found
 
 
 @SIZES.add(Concatenate)

@@ -243,10 +243,12 @@ class Symbols:
         terms, _ = as_sum(difference)
         # A symbol with factor 1 that occurs once can be replaced by the rest; the newest one is, so
         # that older names stay.
+        used = [variables(e) for e, _ in terms]
         single = [
             (v, factor)
             for v, factor in terms
-            if isinstance(v, Runtime) and abs(factor) == 1 and _terms_with(v, terms) == 1
+            if isinstance(v, Runtime) and abs(factor) == 1
+            if sum(v in inside for inside in used) == 1
         ]
         if single:
             v, factor = max(single, key=lambda pair: pair[0].index)
@@ -290,11 +292,6 @@ def _divided_by_content(e: Expr) -> Expr:
         return e
     factor = gcd(e.const, *[c for _, c in e.terms])
     return linear(*[(t, c // factor) for t, c in e.terms], (e.const // factor, 1))
-
-
-def _terms_with(v: Runtime, terms: tuple[tuple[Expr, int], ...]) -> int:
-    """Return the number of terms that contain the symbol `v`."""
-    return sum(v in variables(e) for e, _ in terms)
 
 
 def constants(shape: Shape) -> tuple[int, ...] | None:
@@ -417,10 +414,9 @@ def declared_size(
     frame: Frame, value: Instruction, leaf: int, type: TensorType, dimension: int
 ) -> Expr:
     """Return the size of a dimension by the type of the array; a new symbol if it is dynamic."""
-    size = type.sizes[dimension]
+    size, bound = type.sizes[dimension], type.each_bound[dimension]
     if size is not None:
         return Const(size)
-    bound = type.bounds[dimension] if type.bounds else None
     most = POS_INF - 1 if bound is None else bound
     return frame.symbols.size(frame.path, value, leaf, dimension, most)
 

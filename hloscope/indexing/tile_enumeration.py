@@ -70,20 +70,15 @@ def rows_of(part: Part, at: dict[Var, Any], count: int) -> Ints:
         count: Number of points.
     """
     columns = [at[Dim(d)] // size for d, size in zip(part.dims, part.tiles, strict=True)]
-    columns += [evaluate_array(e, at) if at else np.full(1, _value(e)) for e in part.results]
+    columns += [evaluate_array(e, at) for e in part.results]
     table = np.zeros((count, len(columns)), dtype=np.int64)
     for k, column in enumerate(columns):
         table[:, k] = column
     holds = np.ones(count, dtype=bool)
     for e, interval in part.constraints:
-        found = evaluate_array(e, at) if at else np.full(1, _value(e))
+        found = evaluate_array(e, at)
         holds &= (found >= interval.lo) & (found <= interval.hi)
     return table[holds]
-
-
-def _value(e: Expr) -> int:
-    assert isinstance(e, Const)
-    return e.value
 
 
 def counted(rows: Ints, whole: Sequence[int], method: str) -> Images | None:
@@ -122,9 +117,7 @@ def counted(rows: Ints, whole: Sequence[int], method: str) -> Images | None:
         shapes=_shapes(sizes, strides),
         inner=_shapes(sizes[is_inner], strides[is_inner]),
         some=(_tuple(rows[0, :dims]), _tuple(rows[0, dims:])),
-        missing=None
-        if is_whole.all()
-        else _missing_in(rows, dims, starts, counts, is_whole, strides),
+        missing=_missing_in(rows, dims, starts, counts, is_whole, strides),
         shared=_shared_in(rows, dims, element_keys, different, times),
         method=method,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple, TypeAlias
@@ -15,13 +15,14 @@ from hloscope.affine import (
     Expr,
     Interval,
     Runtime,
-    Sum,
     Var,
     as_sum,
     depends_on_runtime,
+    first_dims,
     variables,
 )
 from hloscope.indexing.base import MapBase
+from hloscope.indexing.transform import connected
 from hloscope.indexing.variables import Constraint, RuntimeVariable, substituted
 
 # --------------------------------------------------------------------------------------------------
@@ -186,46 +187,25 @@ def parts_of(
         return "a variable has no bounds"
     # Results and constraints are grouped by the variables they share; a dimension without any is a
     # part too.
-    groups: list[tuple[set[Var], list[int], list[Constraint]]] = []
-    for number, e in enumerate(results):
-        groups.append(({*variables(e)}, [number], []))
-    for constraint in m.constraints:
-        groups.append(({*variables(constraint[0])}, [], [constraint]))
-    groups += [({v}, [], []) for v in map(Dim, range(len(m.dims)))]
-    merged = _merged(groups)
+    items: list[tuple[Expr, int | Interval | None]] = [(e, k) for k, e in enumerate(results)]
+    items += [*m.constraints, *[(v, None) for v in first_dims(len(m.dims))]]
     found = []
-    for used, numbers, constraints in merged:
+    for used, members in connected(items, lambda item: variables(item[0])):
+        numbers = sorted([k for _, k in members if isinstance(k, int)])
         dims = sorted(v.index for v in used if isinstance(v, Dim))
         box = {v: m.box[v] for v in sorted(used)}
         found.append(
             Part(
-                tuple([results[k] for k in sorted(numbers)]),
-                tuple(sorted(numbers)),
+                tuple([results[k] for k in numbers]),
+                tuple(numbers),
                 tuple(dims),
                 box,
                 tuple([tiles[d] for d in dims]),
-                tuple(constraints),
+                tuple([(e, i) for e, i in members if isinstance(i, Interval)]),
                 tuple([extents[d] // tiles[d] for d in dims]),
             )
         )
     return found
-
-
-def _merged(
-    groups: Iterable[tuple[set[Var], list[int], list[Constraint]]],
-) -> list[tuple[set[Var], list[int], list[Constraint]]]:
-    """Return the groups with those merged that share variables, directly or indirectly."""
-    merged: list[tuple[set[Var], list[int], list[Constraint]]] = []
-    for used, numbers, constraints in groups:
-        apart = []
-        for other in merged:
-            if other[0] & used:
-                used, numbers = used | other[0], numbers + other[1]
-                constraints = constraints + other[2]
-            else:
-                apart.append(other)
-        merged = [*apart, (used, numbers, constraints)]
-    return merged
 
 
 Moves: TypeAlias = "tuple[tuple[tuple[RuntimeVariable, int], ...], ...]"
@@ -250,7 +230,7 @@ def runtime_shifts(m: MapBase) -> Moves | None:
         return None
     found = []
     for e in m.results:
-        terms = e.terms if isinstance(e, Sum) else ((e, 1),)
+        terms, _ = as_sum(e)
         added = [(m.runtime[t.index], factor) for t, factor in terms if isinstance(t, Runtime)]
         if any([depends_on_runtime(t) for t, _ in terms if not isinstance(t, Runtime)]):
             return None
@@ -297,7 +277,7 @@ class _Sums(NamedTuple):
     stride: int
 
 
-def _sums_of(terms: Sequence[tuple[int, int]]) -> _Sums | None:
+def sums_of(terms: Sequence[tuple[int, int]]) -> _Sums | None:
     """Return the set of all `sum(c * k)`, `0 <= k < size`, for terms `(c, size)`, or `None`.
 
     The set is a progression if and only if no larger `c` leaves a gap beyond the sums of the terms
@@ -390,13 +370,13 @@ def of_progression(part: Part) -> Images | None:
     along = [_lengths(part, *side) for side in sides]
     ranges = [(c, part.intervals[v].size) for v, c in linear if not isinstance(v, Dim)]
     # The union is the image of the whole output, itself a sum of progressions.
-    union = _sums_of([(c, part.intervals[v].size) for v, c in linear])
+    union = sums_of([(c, part.intervals[v].size) for v, c in linear])
     if union is None:
         return None
     counts: list[_Kind] = []
     for kind in product(*along):
         terms = [(factor[Dim(d)], k.length) for d, k in zip(part.dims, kind, strict=True)]
-        reach = _sums_of(terms + ranges)
+        reach = sums_of(terms + ranges)
         if reach is None:
             return None
         number, first = prod([k.number for k in kind]), tuple([k.first for k in kind])
@@ -486,8 +466,7 @@ def _spans(
 
 
 def _const(part: Part) -> int:
-    e = part.results[0] if part.results else Const(0)
-    return e.const if isinstance(e, Sum) else e.value if isinstance(e, Const) else 0
+    return as_sum(part.results[0])[1] if part.results else 0
 
 
 def _lowest(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> int:

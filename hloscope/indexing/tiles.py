@@ -29,6 +29,7 @@ from hloscope.indexing.tile_images import (
     have_equal_offsets,
     of_progression,
     parts_of,
+    sums_of,
 )
 from hloscope.indexing.variables import below, substituted, substituted_constraints
 
@@ -167,7 +168,7 @@ def exact_tiles(
         raise ValueError(f"tile sizes {sizes}: {rank} positive numbers are needed")
     if shape is None:
         shape = [max([m.dims[d].interval.hi + 1 for m in maps]) for d in range(rank)]
-    taken = [_parts(m, sizes, shape) for m in maps]
+    taken = ["the map is undefined" if m.is_undefined else parts_of(m, sizes, shape) for m in maps]
     for parts in taken:
         if isinstance(parts, str):
             return ExactTiles(sizes, TileVerdict.UNDECIDED, parts)
@@ -180,10 +181,6 @@ def exact_tiles(
         reason = f"more than {budget:,} elements would have to be enumerated"
         return ExactTiles(sizes, TileVerdict.UNDECIDED, reason)
     return replace(_result_of(sizes, found, shape), is_moved=any([m.runtime for m in maps]))
-
-
-def _parts(m: MapBase, sizes: Sequence[int], shape: Sequence[int]) -> list[Part] | str:
-    return "the map is undefined" if m.is_undefined else parts_of(m, sizes, shape)
 
 
 def image_of(m: M, box: Sequence[Side]) -> ExactTiles:
@@ -232,10 +229,10 @@ def _images(part: Part, budget: int) -> Images | None:
     return found if found is not None else periodic(part, budget)
 
 
-def _of_parts(parts: Sequence[Part], budget: int) -> _Combined | None:
+def _of_parts(parts: Sequence[Part], budget: int, *more: tuple[Part, Images]) -> _Combined | None:
     """Return the counts of independent parts; `None` if one is undecided.
 
-    The counts of the parts multiply.
+    The counts of the parts multiply. `more` has further parts, whose counts are known.
     """
     each: list[tuple[Part, Images]] = []
     for part in parts:
@@ -243,7 +240,7 @@ def _of_parts(parts: Sequence[Part], budget: int) -> _Combined | None:
         if found is None:
             return None
         each.append((part, found))
-    return _product(each)
+    return _product([*each, *more])
 
 
 def _product(parts: Sequence[tuple[Part, Images]]) -> _Combined:
@@ -274,7 +271,7 @@ def _product(parts: Sequence[tuple[Part, Images]]) -> _Combined:
         most=prod([i.most for i in every]),
         shapes=((shape, tiles),),
         inner=((shape, tiles),),
-        some=(_tile_at(parts, {}), _element_at(parts, {})),
+        some=_example_of(parts),
         missing=_first_missing(parts),
         shared=_first_shared(parts),
         method=", ".join(sorted({i.method for i in every})),
@@ -293,47 +290,40 @@ def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
     return Shape(tuple([sizes[k] for k in order]), tuple([strides[k] for k in order]))
 
 
-def _tile_at(parts: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
-    """Return a tile of the output from tiles of the parts.
+def _example_of(
+    parts: Sequence[tuple[Part, Images]], number: int = -1, example: tuple[Tile, Element] = ((), ())
+) -> tuple[Tile, Element]:
+    """Return a tile of the output, and an element of the operand that it reads.
 
-    `chosen` has the tile of some parts, by the number of the part. Of other parts it is any tile
-    that reads an element.
+    They are put together from the examples of all parts; part `number` has the example `example`
+    instead of its own.
     """
-    found: dict[int, int] = {}
+    tile: dict[int, int] = {}
+    element: dict[int, int] = {}
     for k, (part, images) in enumerate(parts):
         assert images.some is not None
-        found |= dict(zip(part.dims, chosen.get(k, images.some[0]), strict=True))
-    return tuple([found[d] for d in sorted(found)])
+        some = example if k == number else images.some
+        tile |= dict(zip(part.dims, some[0], strict=True))
+        element |= dict(zip(part.numbers, some[1], strict=True))
+    return tuple([tile[d] for d in sorted(tile)]), tuple([element[n] for n in sorted(element)])
 
 
-def _element_at(each: Sequence[tuple[Part, Images]], chosen: dict[int, Element]) -> Element:
-    """Return an element of the operand from elements of the parts.
-
-    `chosen` has the element of some parts, by the number of the part. Of other parts it is any
-    element that is read.
-    """
-    found: dict[int, int] = {}
-    for k, (part, images) in enumerate(each):
-        assert images.some is not None
-        found |= dict(zip(part.numbers, chosen.get(k, images.some[1]), strict=True))
-    return tuple([found[n] for n in sorted(found)])
-
-
-def _first_missing(each: Sequence[tuple[Part, Images]]) -> Missing | None:
-    for k, (_, i) in enumerate(each):
+def _first_missing(parts: Sequence[tuple[Part, Images]]) -> Missing | None:
+    """Return an element that is not read, by the first part that has one, or `None`."""
+    for k, (_, i) in enumerate(parts):
         if i.missing is not None:
-            tile, element = i.missing
-            return Missing(_tile_at(each, {k: tile}), _element_at(each, {k: element}))
+            return Missing(*_example_of(parts, k, i.missing))
     return None
 
 
-def _first_shared(each: Sequence[tuple[Part, Images]]) -> Shared | None:
+def _first_shared(parts: Sequence[tuple[Part, Images]]) -> Shared | None:
     """Return an element that two tiles read, by the first part that has one, or `None`."""
-    for k, (_, i) in enumerate(each):
+    for k, (_, i) in enumerate(parts):
         if i.shared is not None:
             (a, b), element = i.shared
-            tiles = _tile_at(each, {k: a}), _tile_at(each, {k: b})
-            return Shared(tiles, _element_at(each, {k: element}))
+            first, whole = _example_of(parts, k, (a, element))
+            second, _ = _example_of(parts, k, (b, element))
+            return Shared((first, second), whole)
     return None
 
 
@@ -348,15 +338,7 @@ def _of_union(maps: Sequence[Sequence[Part]], budget: int) -> _Combined | None:
         return _of_parts(different[0], budget)
     shared, rest = factored(different)
     found = enumerated(rest, budget)
-    if found is None:
-        return None
-    each: list[tuple[Part, Images]] = []
-    for part in shared:
-        images = _images(part, budget)
-        if images is None:
-            return None
-        each.append((part, images))
-    return _product([*each, (rest[0], found)])
+    return None if found is None else _of_parts(shared, budget, (rest[0], found))
 
 
 def _result_of(sizes: tuple[int, ...], found: _Combined, shape: Sequence[int]) -> ExactTiles:
@@ -495,11 +477,9 @@ def _sum(part: Part, fixed: Sequence[Dim] | None = None) -> _Sum | None:
         least, most = least + min(ends), most + max(ends)
         if interval.size > 1:
             steps.append((abs(factor), interval.size))
-    stride, reach, is_dense = gcd(*[c for c, _ in steps]), 0, True
-    for c, size in sorted(steps):  # no gap: each larger step begins where the smaller ones end
-        is_dense &= c <= reach + stride
-        reach += c * (size - 1)
-    return _Sum(moving, least, most, stride, is_dense)
+    sums = sums_of(steps)
+    is_dense = sums is not None and sums.number == sums.size
+    return _Sum(moving, least, most, gcd(*[c for c, _ in steps]), is_dense)
 
 
 def _is_within(inner: Part, outer: Part, sides: dict[Dim, Interval]) -> bool:

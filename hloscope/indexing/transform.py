@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from math import gcd, prod
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from hloscope.affine import (
     Const,
@@ -43,6 +43,7 @@ from hloscope.indexing.variables import (
 # Maps with changed variables: unused ones removed, rescaled, turned into dimensions.
 
 
+_T = TypeVar("_T")
 WITNESS_BUDGET: Final = 4096
 """Maximum number of points at which constraints are evaluated to find out if they can hold."""
 
@@ -113,11 +114,16 @@ def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
     return set(m.box) - used
 
 
-def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
-    """Return the constraints in groups: those of different groups share no variable."""
-    groups: list[tuple[set[Var], list[Constraint]]] = []
-    for constraint in constraints:
-        tied, members = set(variables(constraint[0])), [constraint]
+def connected(
+    items: Iterable[_T], used: Callable[[_T], Iterable[Var]]
+) -> list[tuple[set[Var], list[_T]]]:
+    """Return the items in groups: those of different groups share no variable.
+
+    `used` returns the variables of an item. Each group has its variables and its items.
+    """
+    groups: list[tuple[set[Var], list[_T]]] = []
+    for item in items:
+        tied, members = {*used(item)}, [item]
         apart = []
         for group in groups:
             if group[0] & tied:
@@ -126,7 +132,12 @@ def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
             else:
                 apart.append(group)
         groups = [*apart, (tied, members)]
-    return [members for _, members in groups]
+    return groups
+
+
+def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
+    """Return the constraints in groups: those of different groups share no variable."""
+    return [members for _, members in connected(constraints, lambda c: variables(c[0]))]
 
 
 def _is_satisfiable(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
@@ -316,6 +327,17 @@ def symbols_to_dims(m: M) -> M:
     new |= {Runtime(i): Dim(start + i) for i in range(len(m.runtime))}
     runtime = tuple([Variable(v.interval, v.name) for v in m.runtime])
     return replaced(m, new, dims=m.dims + m.ranges + runtime, ranges=(), runtime=())
+
+
+def with_values(m: M, values: Sequence[int]) -> M:
+    """Return the map in which the runtime variables have these values."""
+    new: dict[Var, Expr] = {Runtime(i): Const(v) for i, v in enumerate(values)}
+    inside = [(Const(k), v.interval) for k, v in zip(values, m.runtime, strict=True)]
+    return m.with_(
+        runtime=(),
+        results=substituted(m.results, new),
+        constraints=[*substituted_constraints(m.constraints, new), *inside],
+    )
 
 
 def bounded(

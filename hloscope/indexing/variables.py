@@ -15,17 +15,12 @@ from hloscope.affine import (
     Const,
     Dim,
     Expr,
-    FloorDiv,
     Interval,
-    Mod,
     Range,
     Runtime,
-    Sum,
     Var,
-    floordiv,
-    linear,
-    mod,
     substitute,
+    variables,
 )
 from hloscope.ir import CalledValue, Instruction, called_value, captured
 from hloscope.ops import Constant, GetTupleElement, Iota, Parameter, While
@@ -238,35 +233,22 @@ def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]
     for e in exprs:
         found = new.get(e)  # type: ignore[arg-type]  # most expressions are bare variables
         if found is None:
-            found = e if type(e) in _ATOMS else _substituted_once(e, new) or substitute(e, new)
+            found = e if type(e) in _ATOMS else substitute(e, new)
         out.append(found)
     return tuple(out)
 
 
-def _substituted_once(e: Expr, new: dict[Var, Expr]) -> Expr | None:
-    """Return a sum or quotient with its variables replaced by `new`; `None` for others."""
-    kind = type(e)
-    if kind is FloorDiv or kind is Mod:
-        num, den = e.num, e.den  # type: ignore[union-attr]
-        if type(den) is not Const:
-            return None
-        inner = new.get(num, num) if num in new else _simply_sum(num, new)
-        if inner is None:
-            return None
-        return floordiv(inner, den) if kind is FloorDiv else mod(inner, den)
-    return _simply_sum(e, new)
+def in_a_circle(indices: Sequence[Sequence[Expr]]) -> list[int]:
+    """Return the numbers of runtime variables whose indices depend on each other in a circle.
 
-
-def _simply_sum(e: Expr, new: dict[Var, Expr]) -> Expr | None:
-    """Return a sum of variables with its variables replaced by `new`; `None` for others."""
-    if type(e) is not Sum or e._divisions:
-        return None
-    parts: list[tuple[Expr | int, int]] = [(e.const, 1)]
-    for t, c in e.terms:
-        if not isinstance(t, Var):
-            return None
-        parts.append((new.get(t, t), c))
-    return linear(*parts)
+    `indices` has the index of each runtime variable. The result also has the variables whose index
+    depends on such a circle.
+    """
+    needs = {i: variables(*index) for i, index in enumerate(indices)}
+    # Topological sorting: what remains when no variable is ready depends on a circle.
+    while ready := {i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)}:
+        needs = {i: used for i, used in needs.items() if i not in ready}
+    return [*needs]
 
 
 def substituted_constraints(
@@ -312,8 +294,8 @@ def printed_names(
         (Range, ranges),
         (Runtime, runtime),
     )
-    for kind, variables in groups:
-        for i, variable in enumerate(variables):
+    for kind, group in groups:
+        for i, variable in enumerate(group):
             stem = name = variable.name or f"{PREFIXES[kind]}{i}"
             k = 0
             while name in taken:

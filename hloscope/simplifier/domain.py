@@ -297,8 +297,7 @@ class Domain:
             return e
         # A form whose numbers leave int64 is of no use to callers that compute with int64, unless
         # the input has such numbers.
-        is_small = best._divisions <= _MANY and _has_small_numbers(best)
-        if not is_small and not within_int64(best, e):
+        if not within_int64(best, e):
             return e
         if path is not None:
             path.append((used, e))
@@ -363,12 +362,7 @@ class Domain:
 
         Engine 0 is the default, 1 has `reduce_all`, 2 has `keep_remainders`.
         """
-        if i:
-            reduce_all, keep_remainders = i == 1, i == 2
-            return Engine(
-                self.box, self.constraints, reduce_all=reduce_all, keep_remainders=keep_remainders
-            )
-        return Engine(self.box, self.constraints)
+        return Engine(self.box, self.constraints, reduce_all=i == 1, keep_remainders=i == 2)
 
 
 def simplify(
@@ -425,32 +419,6 @@ def within_int64(new: Expr, old: Expr) -> bool:
     """
     size = largest_number(new)
     return size <= POS_INF or size <= largest_number(old)
-
-
-def _has_small_numbers(e: Expr) -> bool:
-    """Are all numbers of `e` within int64?
-
-    Also false if `e` has operations other than sums, floor divisions and remainders.
-    """
-    open = [e]
-    for x in open:
-        kind = type(x)
-        if kind is Sum:
-            if not -POS_INF <= x.const <= POS_INF:  # type: ignore[union-attr]
-                return False
-            for t, c in x.terms:  # type: ignore[union-attr]
-                if not -POS_INF <= c <= POS_INF:
-                    return False
-                if type(t) not in VARIABLES:
-                    open.append(t)
-        elif kind is FloorDiv or kind is Mod:
-            open += x.num, x.den  # type: ignore[union-attr]
-        elif kind is Const:
-            if not -POS_INF <= x.value <= POS_INF:  # type: ignore[union-attr]
-                return False
-        elif kind not in VARIABLES:
-            return False
-    return True
 
 
 def forget_domains() -> None:

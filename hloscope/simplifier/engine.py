@@ -29,10 +29,7 @@ from hloscope.affine import (
     Var,
     as_sum,
     children,
-    const,
-    floor_by,
     linear,
-    mod_by,
     plus,
     rebuild,
     scaled,
@@ -238,8 +235,8 @@ class Engine(Context):
             lo, hi = self.bounds(x)
             if lo != hi:
                 return x
-            self.record_step(KNOWN, x, const(lo))
-            return const(lo)
+            self.record_step(KNOWN, x, Const(lo))
+            return Const(lo)
         elif kind is Const:
             return x
         return self._flat_leaf(x)
@@ -330,14 +327,14 @@ class Engine(Context):
         if not (num._divisions and self.takes_several(num, den)):
             lo, hi = self._bounds.get(num) or self.bounds(num)
             if lo // den == hi // den:  # the first law, written out
-                new = const(lo // den)
+                new = Const(lo // den)
         if new is None and type(num) not in VARIABLES:
             for rule in laws_of(features(num, den, self.reduce_all) & needed_features):
                 new = rule.code(num, den, self)
                 if new is not None:
                     break
         if new is None:
-            new = floor_by(num, den)
+            new = FloorDiv(num, den)
         elif self.trace is not None:
             self.record_step(rule, FloorDiv(num, Const(den)), new)
         self._floors[key] = new
@@ -353,7 +350,7 @@ class Engine(Context):
                     if self.trace is not None:
                         self.record_step(rule, Mod(num, Const(den)), new)
                     return new
-            return mod_by(self.printed_form(num), den)
+            return Mod(self.printed_form(num), den)
         if written is None or not written.by:
             quotient = self.floor(num, den)
         else:
@@ -400,7 +397,7 @@ class Engine(Context):
         """
         if self.trace is not None and before is not after:
             box = tuple(
-                (v, interval(self.box[v])) for v in sorted_variables(before) if v in self.box
+                (v, interval(self.box[v])) for v in sorted(variables(before)) if v in self.box
             )
             self.trace.append(Step(law, before, after, box))
 
@@ -433,11 +430,6 @@ class Engine(Context):
             if t in coeffs:
                 return -coeffs[t] // c * d
         return 0
-
-
-def sorted_variables(e: Expr) -> list[Var]:
-    """Return the variables of an expression in printing order."""
-    return sorted(variables(e))
 
 
 def is_unreduced(flat: Expr) -> bool:

@@ -106,39 +106,34 @@ class _Reader:
         self._quotients: list[Expr] = []
         # A quotient may contain earlier quotients, which isl numbers first.
         for i in range(part.dim(self._type.div)):
-            self._quotients.append(self._quotient(part.get_div(i)))
+            aff = part.get_div(i)
+            den = int(str(aff.get_denominator_val()))
+            self._quotients.append(self._linear(aff, self._type.in_, den) // den)
         self.open: dict[Var, None] = {Range(i): None for i in unknowns}
         self.solved: dict[Var, Expr] = {}
         self.rows: dict[Expr, Interval] = {}
         for constraint in part.get_constraints():
-            self._add(self._row(constraint), is_equality=constraint.is_equality())
-
-    def _quotient(self, aff: Any) -> Expr:
-        """Return isl's expression of an integer division, `aff`, as a floor division."""
-        den = int(str(aff.get_denominator_val()))
-        terms = [
-            (e, _int(aff.get_coefficient_val(kind, i), den))
-            for kind, exprs in (
-                (self._type.param, self._params),
-                (self._type.in_, self._own),
-                (self._type.div, self._quotients),
+            self._add(
+                self._linear(constraint, self._type.set), is_equality=constraint.is_equality()
             )
+
+    def _linear(self, row: Any, coordinates: Any, den: int = 1) -> Expr:
+        """Return `den` times isl's linear expression `row`.
+
+        `coordinates` is isl's name of the coordinates in `row`: `set` in a constraint, `in_` in an
+        integer division.
+        """
+        kinds = (
+            (self._type.param, self._params),
+            (coordinates, self._own),
+            (self._type.div, self._quotients),
+        )
+        terms = [
+            (e, _int(row.get_coefficient_val(kind, i), den))
+            for kind, exprs in kinds
             for i, e in enumerate(exprs)
         ]
-        return linear(*terms, (Const(_int(aff.get_constant_val(), den)), 1)) // den
-
-    def _row(self, constraint: Any) -> Expr:
-        """Return the left side of isl's constraint `… >= 0` or `… = 0`."""
-        terms = [
-            (e, _int(constraint.get_coefficient_val(kind, i)))
-            for kind, exprs in (
-                (self._type.param, self._params),
-                (self._type.set, self._own),
-                (self._type.div, self._quotients),
-            )
-            for i, e in enumerate(exprs)
-        ]
-        return linear(*terms, (Const(_int(constraint.get_constant_val())), 1))
+        return linear(*terms, (_int(row.get_constant_val(), den), 1))
 
     def _add(self, e: Expr, *, is_equality: bool = False) -> None:
         """Add the constraint `e >= 0`, or `e = 0` if `is_equality`."""

@@ -124,7 +124,7 @@ class Body(Struct, frozen=True):
                     Read(
                         r.table,
                         tuple([substitute(e, new) for e in r.index]),
-                        _shifted_range(r.value, first),
+                        Range(r.value.index + first),
                     )
                     for r in self.reads
                 ]
@@ -151,26 +151,11 @@ class Body(Struct, frozen=True):
         )
 
 
-def _shifted_range(v: Range, by: int) -> Range:
-    return Range(v.index + by)
-
-
 class Witness(Struct, frozen=True):
     """A point that refutes a statement, and the table entries with which it does."""
 
     point: tuple[int, ...]
     entries: tuple[Entry, ...] = ()
-
-
-def _index_by_point(
-    index: Sequence[Expr], point: Sequence[Expr], by_coordinates: Mapping[Var, Expr]
-) -> tuple[Expr, ...] | None:
-    """Return an index as expressions in the point's coordinates; `None` if it has no such form.
-
-    `by_coordinates` has the expression of each variable that the point is known to determine.
-    """
-    found = [_coordinate(e, point, by_coordinates) for e in index]
-    return None if None in found else tuple([e for e in found if e is not None])
 
 
 def _coordinate(e: Expr, point: Sequence[Expr], place: Mapping[Var, Expr]) -> Expr | None:
@@ -222,11 +207,10 @@ class StatementSets:
             for k, read in enumerate(body.reads):
                 if k in found:
                     continue
-                index = _index_by_point(read.index, body.point, place)
-                if index is not None:
-                    number = self.fixed_elements.setdefault(
-                        (read.table, index), len(self.fixed_elements)
-                    )
+                index = [_coordinate(e, body.point, place) for e in read.index]
+                if None not in index:
+                    element = read.table, tuple([e for e in index if e is not None])
+                    number = self.fixed_elements.setdefault(element, len(self.fixed_elements))
                     if number == len(self._boxes):
                         self._boxes.append(body.box[read.value.index])
                     found[k] = number

@@ -16,7 +16,6 @@ from hloscope.affine import (
     Min,
     Mod,
     Product,
-    Sum,
     Terms,
     as_sum,
     floordiv,
@@ -71,7 +70,7 @@ def features(num: Expr, den: int, reduce_all: bool) -> int:
     >>> features(Dim(0) * 4 + Dim(1), 12, False) == FACTOR
     True
     """
-    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
+    terms, const = as_sum(num)
     found = 0 if 0 <= const < den else OUTSIDE
     half = (den - 1) // 2
     common = den
@@ -115,13 +114,12 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
     """
     if num._divisions:
         return _known_after_residues(num, den, engine)
-    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
+    terms, const = as_sum(num)
     # Two choices of residues are followed at once: nearest to zero, and positive.
     half = (den - 1) // 2
     lo = hi = low = high = const % den
-    known = engine._bounds
     for t, c in terms:
-        least, most = known.get(t) or engine.bounds(t)
+        least, most = engine.bounds(t)
         near = (c + half) % den - half
         if abs(near) * (most - least) >= den:
             return None  # one term alone takes values too far apart, by either residue
@@ -148,7 +146,7 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
 
     The result is `None` if the law does not apply.
     """
-    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
+    terms, const = as_sum(num)
     half = (den - 1) // 2
     base = const % den
     ordered: list[tuple[Expr, int]] = []
@@ -156,7 +154,7 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
     for term in terms:
         (floors if term[0].by else ordered).append(term)
     if len(floors) > 1:
-        floors.sort(key=_quotients_last)
+        floors.sort(key=quotients_last)
     outer: list[tuple[Expr, int]] = []  # terms that are multiples of `den`, divided by it
     rest: dict[Expr, int] = {}  # terms that remain in the numerator
     # Variables come first, so that each quotient sees the terms it may form a remainder with.
@@ -183,7 +181,7 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
     return engine.apply_sum_laws(linear(*outer, (const // den + lo // den, 1)))
 
 
-def _quotients_last(term: tuple[Expr, int]) -> int:
+def quotients_last(term: tuple[Expr, int]) -> int:
     """Return a sort key that puts terms with a quotient behind others, by ascending divisor."""
     return term[0].by
 
@@ -193,7 +191,7 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
 
     Return the new form of `num // den`; `None` if the law does not apply.
     """
-    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
+    terms, const = as_sum(num)
     outer: dict[Expr, int] = {}
     rest: list[tuple[Expr, int]] = []
     half = (den - 1) // 2
@@ -225,12 +223,10 @@ def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
 
     Return the new form of `num // den`; `None` if the law does not apply.
     """
-    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
-    g = den
-    for _, c in terms:
-        g = gcd(g, c)
-        if g == 1:
-            return None
+    terms, const = as_sum(num)
+    g = gcd(den, *[c for _, c in terms])
+    if g == 1:
+        return None
     return engine.floor(sorted_sum([(t, c // g) for t, c in terms], const // g), den // g)
 
 
@@ -239,7 +235,7 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | Non
 
     Return the new form of `num // den`; `None` if the law does not apply.
     """
-    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
+    terms, const = as_sum(num)
     factors: list[int] = []
     for _, c in terms:
         g = gcd(c, den)
@@ -270,7 +266,7 @@ def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
 
     Return the new form of `num // den`; `None` if the law does not apply.
     """
-    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
+    terms, const = as_sum(num)
     best: Expr | None = None
     sign = 0
     for t, c in terms:
@@ -420,9 +416,7 @@ def common_factor_comes_out(num: Expr, den: int, engine: Context) -> Expr | None
     Return the new form of `num % den`; `None` if the law does not apply.
     """
     terms, const = as_sum(num)
-    g = den
-    for _, c in terms:
-        g = gcd(g, c)
+    g = gcd(den, *[c for _, c in terms])
     if g == 1:
         return None
     inner = from_terms([(t, c // g) for t, c in terms], const // g)

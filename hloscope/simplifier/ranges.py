@@ -36,7 +36,7 @@ from hloscope.affine import (
 
 
 Ends: TypeAlias = tuple[int, int]
-Values: TypeAlias = tuple[int, int, int, int]
+Values: TypeAlias = tuple[int, ...]
 FAR: Final = 1 << 20
 """Absolute value of the sample points of a variable without bounds."""
 HUGE: Final = 1 << 1000
@@ -60,7 +60,7 @@ def interval(pair: Ends) -> Interval:
     return Interval(max(NEG_INF, min(lo, POS_INF)), min(POS_INF, max(hi, NEG_INF)))
 
 
-def scaled_sum(terms: Terms, const: int, of: Callable[[Expr], Ends]) -> Ends:
+def scaled_sum(terms: Iterable[tuple[Expr, int]], const: int, of: Callable[[Expr], Ends]) -> Ends:
     """Return the ends of `sum(c * t) + const`, where `of` returns the ends of a term."""
     lo = hi = const
     for t, c in terms:
@@ -120,26 +120,12 @@ class Ranges:
         """Return a lower and an upper bound of the values of a flat expression."""
         found = self._bounds.get(e)
         if found is None:
-            if type(e) is Sum and not (e._divisions or self.known):
-                found = self.bounds_of_terms(e.terms, e.const)
-            else:
-                found = self._find_bounds(e)
-            self._bounds[e] = found
+            found = self._bounds[e] = self._find_bounds(e)
         return found
 
     def bounds_of_terms(self, terms: Iterable[tuple[Expr, int]], const: int) -> Ends:
         """Return bounds of `sum(c * t) + const`, from the bounds of each term alone."""
-        lo = hi = const
-        known = self._bounds
-        for t, c in terms:
-            low, high = known.get(t) or self.bounds(t)
-            if c > 0:
-                lo += c * low
-                hi += c * high
-            else:
-                lo += c * high
-                hi += c * low
-        return lo, hi
+        return scaled_sum(terms, const, self.bounds)
 
     def _find_bounds(self, e: Expr) -> Ends:
         """Return the result of `bounds` without the memo."""
@@ -237,8 +223,7 @@ class Ranges:
         if e.by:
             num = known.get(e.num) or self.values(e.num)  # type: ignore[union-attr]
             if num is not None:
-                den = e.by
-                found = num[0] // den, num[1] // den, num[2] // den, num[3] // den
+                found = tuple([value // e.by for value in num])
         elif type(e) is Sum:
             found = self._values_of_terms(e.terms, e.const)
         elif type(e) in VARIABLES:
@@ -249,17 +234,13 @@ class Ranges:
         return found
 
     def _values_of_terms(self, terms: Iterable[tuple[Expr, int]], const: int) -> Values | None:
-        a = b = c = d = const
-        known = self._values
+        total = [const] * 4
         for t, k in terms:
-            values = known.get(t) or self.values(t)
+            values = self.values(t)
             if values is None:
                 return None
-            a += k * values[0]
-            b += k * values[1]
-            c += k * values[2]
-            d += k * values[3]
-        return a, b, c, d
+            total = [a + k * value for a, value in zip(total, values, strict=True)]
+        return tuple(total)
 
     def _values_of_variable(self, v: Expr) -> Values | None:
         """Return both ends of a variable's interval, and two inner points.
@@ -284,9 +265,7 @@ class Ranges:
             # by their own relaxations at a common scale.
             terms, const = as_sum(f.num)  # type: ignore[union-attr]
             inner = [(c, self._relax(t)) for t, c in terms if t.by]
-            scale = 1
-            for _, r in inner:
-                scale = lcm(scale, r.scale)
+            scale = lcm(*[r.scale for _, r in inner])
             coeffs = {t: c * scale for t, c in terms if not t.by}
             found = Relaxed(scale, coeffs, const * scale, const * scale)
             for c, r in inner:
@@ -307,9 +286,7 @@ class Ranges:
         common with the rest of the sum cancel, as in `42 * x - 209 * (x // 5)`.
         """
         floors = [(t, c, self._relax(t)) for t, c in e.terms if t.by]
-        scale = 1
-        for _, _, r in floors:
-            scale = lcm(scale, r.scale)
+        scale = lcm(*[r.scale for _, _, r in floors])
         if scale > HUGE:
             return -HUGE, HUGE
         coeffs = {t: c * scale for t, c in e.terms if not t.by}
@@ -347,17 +324,7 @@ class Ranges:
         if kind is Const:
             return e.value, e.value  # type: ignore[union-attr]
         if kind is Sum:
-            lo = hi = e.const  # type: ignore[union-attr]
-            known = self._shown
-            for t, c in e.terms:  # type: ignore[union-attr]
-                low, high = known.get(t) or self.bounds_of_printed(t)
-                if c > 0:
-                    lo += c * low
-                    hi += c * high
-                else:
-                    lo += c * high
-                    hi += c * low
-            return lo, hi
+            return scaled_sum(e.terms, e.const, self.bounds_of_printed)  # type: ignore[union-attr]
         if kind in VARIABLES:
             return self.box.get(e, (-HUGE, HUGE))
         if (kind is FloorDiv or kind is Mod) and type(e.den) is Const and e.den.value > 0:  # type: ignore[union-attr]
@@ -379,9 +346,7 @@ class Ranges:
             return
         # Facts are stored in a normal form, without constant and common factor and with a positive
         # first coefficient, so that sums find them.
-        g = 0
-        for _, c in terms:
-            g = gcd(g, c)
+        g = gcd(*[c for _, c in terms])
         lo, hi = -((const - lo) // g), (hi - const) // g
         terms = tuple([(t, c // g) for t, c in terms])
         if terms[0][1] < 0:
@@ -466,9 +431,7 @@ class Ranges:
 
 def _are_several(values: Values, den: int) -> bool:
     """Do the quotients of the four values by `den` differ?"""
-    a, b, c, d = values
-    first = a // den
-    return first != b // den or first != c // den or first != d // den
+    return len({value // den for value in values}) > 1
 
 
 class Relaxed:

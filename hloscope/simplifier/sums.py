@@ -11,19 +11,20 @@ from typing import Final, TypeAlias
 from hloscope.affine import (
     Const,
     Expr,
+    FloorDiv,
     Max,
     Min,
+    Mod,
     Sum,
     Terms,
     as_sum,
-    floor_by,
     linear,
     mod,
-    mod_by,
     scaled,
     sorted_sum,
     sum_of,
 )
+from hloscope.simplifier.quotients import quotients_last
 from hloscope.simplifier.ranges import Context
 from hloscope.simplifier.rule import Rule
 
@@ -40,9 +41,6 @@ def are_unrelated(divisors: list[int]) -> bool:
     >>> are_unrelated([2, 5, 8]), are_unrelated([2, 5, 4]), are_unrelated([3, 3])
     (True, False, False)
     """
-    if len(divisors) == 2:
-        a, b = divisors
-        return a != b and a != 2 * b and b != 2 * a
     known = set(divisors)
     return len(known) == len(divisors) and not any([2 * d in known for d in divisors])
 
@@ -199,8 +197,8 @@ def best_form(e: Expr, engine: Context) -> Expr:
     if e.by:  # a quotient alone
         num: Expr = e.num  # type: ignore[union-attr]
         shown = engine.printed_form(num)
-        return e if shown is num else floor_by(shown, e.by)
-    terms, const = (e.terms, e.const) if type(e) is Sum else as_sum(e)
+        return e if shown is num else FloorDiv(shown, e.by)
+    terms, const = as_sum(e)
     coeffs = dict(terms)
     floors = [*filter(_DIVISOR, coeffs)]
     if not floors:
@@ -229,11 +227,6 @@ def best_form(e: Expr, engine: Context) -> Expr:
 
 
 PRINTED: Final = Rule("x - c * (x // c)", "x % c", "", best_form)
-
-
-def _quotients_last(term: tuple[Expr, int]) -> int:
-    """Return a sort key that puts terms with a quotient behind others."""
-    return term[0].by
 
 
 def _take_remainders(
@@ -370,7 +363,7 @@ def _take_wrapped(
             x, scale = g.num, k * d // g.by  # type: ignore[union-attr]
             num = linear((f.num, 1), (x, -scale), (mod(x, g.by), scale))  # type: ignore[union-attr]
             del coeffs[f], coeffs[g]
-            done.append((floor_by(num, d), c))
+            done.append((FloorDiv(num, d), c))
             break
 
 
@@ -418,10 +411,10 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
     """
     if len(terms) == 1 and terms[0][1] > 0 and const % m == 0:
         num = sorted_sum(terms, 0)
-        return mod_by(engine.printed_form(num) if num._divisions else num, m)
+        return Mod(engine.printed_form(num), m)
     chosen: dict[Expr, int] = {}
     positive = any([c > 0 for t, c in terms if not t.by])
-    for t, c in sorted(terms, key=_quotients_last):
+    for t, c in sorted(terms, key=quotients_last):
         if t.by:
             target = engine.remainder_target(t, chosen)
             if target and (target - c) % m == 0:
@@ -439,8 +432,8 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
         lo, hi = engine.bounds(num)
         if hi < 1 << 62 and lo > -1 << 62:
             num = linear((num, 1), (-(lo // m) * m, 1))
-    shown = engine.printed_form(num) if num._divisions else num
-    return mod(shown, m) if m == 1 or type(shown) is Const else mod_by(shown, m)
+    shown = engine.printed_form(num)
+    return mod(shown, m)
 
 
 def _take_quotient(
@@ -474,7 +467,7 @@ def _take_quotient(
             shift += k * d
             const = 0
     num = sorted_sum(new, shift)
-    done.append((floor_by(engine.printed_form(num) if num._divisions else num, d), coeff))
+    done.append((FloorDiv(engine.printed_form(num), d), coeff))
     return const
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, linear
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, Variable, prove_equal
-from hloscope.indexing.layouts.sums import refuse_unbounded
+from hloscope.indexing.layouts.sums import refuse_unbounded, value_at
 from hloscope.support.arrays import np
 
 # --------------------------------------------------------------------------------------------------
@@ -291,13 +291,13 @@ def linear_of(m: IndexingMap, names: Sequence[str] = ()) -> LinearLayout:
         size = m.box[v].size
         if size & (size - 1):
             raise UnsupportedError(f"`{m.names[v]}` has {size} values, not a power of two")
-    start = _image(m, variables, {})
+    start = value_at(m, variables, {})
     ins = []
     for v in variables:
         bits = range(m.box[v].size.bit_length() - 1)
         # A linear map is determined by its values at powers of two; whether the map is linear is
         # decided below by comparing all points, or by a proof.
-        images = [_image(m, variables, {v: 1 << k}) for k in bits]
+        images = [value_at(m, variables, {v: 1 << k}) for k in bits]
         bases = tuple([tuple(a ^ b for a, b in zip(i, start, strict=True)) for i in images])
         ins.append(Side(m.names[v], bases))
     if (
@@ -340,12 +340,6 @@ def _differs(m: IndexingMap, other: IndexingMap) -> str:
     if not bad.any():
         return ""
     return f"at {points[:, int(np.argmax(bad))].tolist()}"
-
-
-def _image(m: IndexingMap, variables: Sequence[Var], values: Mapping[Var, int]) -> tuple[int, ...]:
-    """Return the results of the map at given values of variables; the other ones are 0."""
-    at = [values.get(v, 0) for v in variables]
-    return m.evaluate(at[: len(m.dims)], at[len(m.dims) :])
 
 
 # --------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -169,11 +169,15 @@ def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
         return [(one.offset, [*zip(variables, one.forms, strict=True)]) for one in read]
     found = []
     for k in range(len(m.results)):
-        base = _at(m, variables, {})[k]
+        base = value_at(m, variables, {})[k]
         digits = []
         for v in variables:
             size = m.box[v].size
-            form = supposed(_function_of_variable(m, variables, v, k), size, divisors((size,)))
+
+            def along(x: int, v: Var = v, k: int = k) -> int:
+                return value_at(m, variables, {v: x})[k]
+
+            form = supposed(along, size, divisors((size,)))
             digits.append((v, Strided(form.modes)))
         found.append((base, digits))
     results = [
@@ -185,13 +189,6 @@ def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
         why = proof.counter_example or proof.reason
         raise UnsupportedError(f"no sum of digits of single variables: {why}")
     return found
-
-
-def _function_of_variable(
-    m: IndexingMap, variables: Sequence[Var], v: Var, k: int
-) -> Callable[[int], int]:
-    """Return result `k` as a function of variable `v`, with all other variables at 0."""
-    return lambda x: _at(m, variables, {v: x})[k]
 
 
 def refuse_unbounded(m: IndexingMap) -> list[Var]:
@@ -214,6 +211,9 @@ def refuse_unbounded(m: IndexingMap) -> list[Var]:
     return variables
 
 
-def _at(m: IndexingMap, variables: Sequence[Var], values: dict[Var, int]) -> tuple[int, ...]:
+def value_at(
+    m: IndexingMap, variables: Sequence[Var], values: Mapping[Var, int]
+) -> tuple[int, ...]:
+    """Return the results of the map at given values of variables; the other ones are 0."""
     at = [values.get(v, 0) for v in variables]
     return m.evaluate(at[: len(m.dims)], at[len(m.dims) :])

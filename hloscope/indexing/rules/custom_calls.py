@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from hloscope.affine import Dim
@@ -339,6 +340,20 @@ def _rule_of(ins: Instruction, output: int, bodies: Bodies) -> tuple[Accesses, .
 _UNKNOWN = "custom-call `{}`: may read anything"
 
 
+def _known(
+    op: CustomCall, answers: int, find: Callable[[], tuple[Accesses, ...] | None]
+) -> tuple[Accesses, ...]:
+    """Return the `answers` entries that `find` returns; all unknown if it knows none.
+
+    `find` returns `None`, or raises an error if the settings of the call have an unknown form.
+    """
+    try:
+        known = find()
+    except (ParseError, KeyError, ValueError):
+        known = None
+    return (unknown(_UNKNOWN.format(op.call_target_name)),) * answers if known is None else known
+
+
 @output_to_input(
     CustomCall,
     shared=False,
@@ -347,15 +362,7 @@ _UNKNOWN = "custom-call `{}`: may read anything"
     bodies=True,
 )
 def _(ins: Instruction, op: CustomCall, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
-    try:
-        known = _reads(ins, op, output, bodies)
-    except (ParseError, KeyError, ValueError):  # the settings have an unknown form
-        known = None
-    return (
-        (unknown(_UNKNOWN.format(op.call_target_name)),) * len(ins.operands)
-        if known is None
-        else known
-    )
+    return _known(op, len(ins.operands), partial(_reads, ins, op, output, bodies))
 
 
 def _reads(
@@ -401,12 +408,7 @@ def _reads(
     bodies=True,
 )
 def _(ins: Instruction, op: CustomCall, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
-    try:
-        known = _writes(ins, op, operand, bodies)
-    except (ParseError, KeyError, ValueError):
-        known = None
-    answers = len(leaves(ins.type))
-    return (unknown(_UNKNOWN.format(op.call_target_name)),) * answers if known is None else known
+    return _known(op, len(leaves(ins.type)), partial(_writes, ins, op, operand, bodies))
 
 
 def _writes(

@@ -13,6 +13,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.physical import reshape_map
+from hloscope.indexing.rules.dependence import Use, weakened_by_use
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.registry import (
     NEVER,
@@ -262,18 +263,7 @@ def over_unless_kept(ins: Instruction, accesses: Accesses) -> Accesses:
     """
     if keeps_indices(ins) or isinstance(ins.op, GetDimensionSize):
         return accesses
-    return _superset(accesses)
-
-
-def _superset(accesses: Accesses) -> Accesses:
-    return tuple(
-        [
-            replace(access, precision=Precision.OVER, reason=BOUND)
-            if access.precision is Precision.EXACT
-            else access
-            for access in accesses
-        ]
-    )
+    return weakened_by_use(Use.SOMETIMES, accesses, BOUND)
 
 
 def _inverted(accesses: Accesses) -> Accesses:

@@ -86,7 +86,8 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
     # An element gets at most one update from each index vector of each batch.
-    most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
+    updates = enumerate(sizes(ins.operands[-1].type))
+    most = prod([n for k, n in updates if k not in op.update_window_dims])
     if most > 1 and (op.unique_indices or _rows_are_disjoint(ins, op)):
         most = 1
     some, hit = fold(body, count, 0, most), fold(body, count, min(most, 1), most)
@@ -113,9 +114,8 @@ def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
     if found is None:
         return False
     slices = slices_of(ins, op)
-    numbers = list(found)
-    if len(numbers) == 1:  # the literal is a splat: one number for all elements
-        numbers *= prod(slices.indices)
+    # The literal of a splat has one number for all elements.
+    numbers = [*found] * (prod(slices.indices) if len(found) == 1 else 1)
     at, extents = slices.index_vector_dim, slices.slice_sizes
     rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for row in product(*[range(n) for k, n in enumerate(slices.indices) if k != at]):
@@ -136,10 +136,6 @@ def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
     )
 
 
-def _window(op: Scatter) -> frozenset[int]:
-    return frozenset(op.update_window_dims)
-
-
 def old_elements(
     ins: Instruction, op: Scatter, uses: Combined, uses_if_hit: Uses, output: int, hit: Accesses
 ) -> list[Accesses]:
@@ -158,12 +154,12 @@ def old_elements(
     """
     found = weakened_by_uses(uses_if_hit, len(ins.operands) // 2, hit)
     own = uses.old[output][output]
+    kept = None
     if own is Use.SOMETIMES and output not in uses.hit[output]:
         kept = _elements_without_update(ins, op)
-        if kept is not None:
-            found[output] = kept
-            return found
-    found[output] = weakened_by_use(own, identity(sizes(ins.operands[0].type)), OVERWRITTEN)
+    if kept is None:
+        kept = weakened_by_use(own, identity(sizes(ins.operands[0].type)), OVERWRITTEN)
+    found[output] = kept
     return found
 
 
@@ -185,8 +181,7 @@ def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
     slices = slices_of(ins, op)
     batches = {slices.batch_coordinate(k) for k in slices.batching_dims}
     rows = [slices.sliced[k] for j, k in enumerate(slices.row_dims) if j not in batches]
-    partial = [k for k in range(len(slices.whole)) if k not in slices.batching_dims]
-    partial = [k for k in partial if k in slices.start_index_map]
+    partial = [k for k in sorted(slices.start_index_map) if k not in slices.batching_dims]
     rest = [k for k in range(len(slices.whole)) if k not in (*partial, *slices.batching_dims)]
     if any(n != 1 for n in rows) or slices.are_empty or len(partial) > MOST_PARTIAL:
         return None
@@ -250,11 +245,7 @@ def updating_vectors(ins: Instruction, op: Scatter) -> Accesses:
             return NEVER
         if (first, last) != (0, size - 1):
             at.require(Dim(k), first, last)
-    fixed = {slices.batch_coordinate(k): Dim(k) for k in slices.batching_dims}
-    row = [
-        fixed[j] if j in fixed else at.range(slices.sliced[k])
-        for j, k in enumerate(slices.row_dims)
-    ]
+    row = slices.rows_at(at)
     vector: Expr = Const(0)
     if slices.index_vector_dim < len(slices.indices):
         vector = at.range(slices.indices[slices.index_vector_dim])
@@ -318,9 +309,7 @@ def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Acces
         vector_dim = slices.index_vector_dim
         if vector_dim < len(slices.indices) and (lo, hi) != (0, slices.indices[vector_dim] - 1):
             at.require(Dim(vector_dim), lo, hi)
-        results: list[Expr] = [Const(0)] * len(slices.sliced)
-        for k, e in zip(slices.row_dims, row, strict=True):
-            results[k] = e
+        results = slices.with_row(row)
         for k in slices.window_dims:
             results[k] = at.range(slices.sliced[k])
         maps.append(at.map(results))
@@ -483,6 +472,25 @@ class Slices(Struct, frozen=True):
         dim = self.indices_batching_dims[self.batching_dims.index(k)]
         return dim - (dim > self.index_vector_dim)
 
+    def rows_at(self, at: MapBuilder) -> list[Expr]:
+        """Return the coordinates of the rows whose slices may contain an element.
+
+        The element is at the dimensions of `at`. A coordinate that no batching dimension determines
+        is a range variable, which is added to `at`.
+        """
+        fixed = {self.batch_coordinate(k): Dim(k) for k in self.batching_dims}
+        return [
+            fixed[j] if j in fixed else at.range(self.sliced[k])
+            for j, k in enumerate(self.row_dims)
+        ]
+
+    def with_row(self, row: Sequence[Expr]) -> list[Expr]:
+        """Return an index of the sliced array with the coordinates `row`, and 0 in the window."""
+        index: list[Expr] = [Const(0)] * len(self.sliced)
+        for k, e in zip(self.row_dims, row, strict=True):
+            index[k] = e
+        return index
+
     def position(self, row: Sequence[Expr], vector: Expr) -> tuple[Expr, ...]:
         """Return the index, in the array of indices, of coordinate `vector` of a row's start."""
         at = self.index_vector_dim
@@ -611,16 +619,8 @@ def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     """
     slices = slices_of(ins, op)
     at = MapBuilder(slices.whole)
-    # Batching dimensions determine coordinates of the row from the index. The slices of all other
-    # rows may contain the element.
-    fixed = {slices.batch_coordinate(k): Dim(k) for k in slices.batching_dims}
-    row = [
-        fixed[j] if j in fixed else at.range(slices.sliced[k])
-        for j, k in enumerate(slices.row_dims)
-    ]
-    results: list[Expr] = [Const(0)] * len(slices.sliced)
-    for k, e in zip(slices.row_dims, row, strict=True):
-        results[k] = e
+    row = slices.rows_at(at)
+    results = slices.with_row(row)
     windows = dict(zip(slices.whole_window_dims, slices.window_dims, strict=True))
     start = slices.starts(at, ins.operands[indices_at(ins, op)], row)
     if slices.are_empty:

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import NEG_INF, POS_INF, Expr, Interval, Range, Runtime, first_dims
-from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, below
@@ -65,8 +65,6 @@ class Entry(Struct, frozen=True):
     has_counts: bool = False
 
 
-EntryFields: TypeAlias = tuple[Precision, str, bool, bool, bool]
-"""The fields of an `Entry` after `rule`, in order."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules of all op families that were looked up, by direction and op class."""
 _FAMILIES: Final = "hloscope.ops."
@@ -113,12 +111,16 @@ def reads_bodies(*classes: type[Op]) -> Callable[[I], I]:
     return register
 
 
+def _enter(direction: Direction, classes: tuple[type[Op], ...], entry: Entry) -> None:
+    _NEAREST[direction].clear()
+    RULES[direction].update(dict.fromkeys(classes, entry))
+
+
 def _register(
-    direction: Direction, classes: tuple[type[Op], ...], claim: EntryFields
+    direction: Direction, classes: tuple[type[Op], ...], entry: Entry
 ) -> Callable[[R], R]:
     def decorate(rule: R) -> R:
-        _NEAREST[direction].clear()
-        RULES[direction].update(dict.fromkeys(classes, Entry(rule, *claim)))
+        _enter(direction, classes, replace(entry, rule=rule))
         return rule
 
     return decorate
@@ -143,8 +145,8 @@ def output_to_input(
         bodies: Whether the last argument is the dependences of the called computations.
         counts: Whether the last argument is the `DeviceCounts` of the program; excludes `bodies`.
     """
-    claim = (precision, reason, bodies, shared, counts)
-    return _register(Direction.OUTPUT_TO_INPUT, classes, claim)
+    entry = Entry(None, precision, reason, bodies, shared, counts)
+    return _register(Direction.OUTPUT_TO_INPUT, classes, entry)
 
 
 def input_to_output(
@@ -168,8 +170,8 @@ def input_to_output(
         bodies: Whether the last argument is the dependences of the called computations.
         counts: Whether the last argument is the `DeviceCounts` of the program; excludes `bodies`.
     """
-    claim = (precision, reason, bodies, shared, counts)
-    return _register(Direction.INPUT_TO_OUTPUT, classes, claim)
+    entry = Entry(None, precision, reason, bodies, shared, counts)
+    return _register(Direction.INPUT_TO_OUTPUT, classes, entry)
 
 
 def analysed_elsewhere(
@@ -189,8 +191,7 @@ def without_rule(*classes: type[Op], reason: str) -> None:
 
 def _state(classes: tuple[type[Op], ...], entry: Entry) -> None:
     for direction in Direction:
-        _NEAREST[direction].clear()
-        RULES[direction].update(dict.fromkeys(classes, entry))
+        _enter(direction, classes, entry)
 
 
 def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
@@ -284,18 +285,9 @@ def sizes(type: Type) -> Dims:
     Raises:
         UnsupportedError: A dimension has neither size nor bound.
     """
-    if isinstance(type, TensorType) and None not in type.sizes:
-        return type.sizes  # type: ignore[return-value]  # none of them is unknown
     if isinstance(type, BufferType):
         type = type.element
-    if not isinstance(type, TensorType):
-        return ()
-    if None in type.sizes and not type.bounds:
-        raise UnsupportedError(f"dimension {type.sizes.index(None)} has no bound")
-    for k, size in enumerate(type.sizes):
-        if size is None and type.bounds[k] is None:
-            raise UnsupportedError(f"dimension {k} has no bound")
-    return type.shape
+    return type.shape if isinstance(type, TensorType) else ()
 
 
 def is_data(type: Type) -> bool:
@@ -326,10 +318,9 @@ def integers(type: Type) -> tuple[int, int]:
     """
     if not isinstance(type, TensorType) or type.element.kind not in ("signed", "unsigned"):
         return NEG_INF, POS_INF
-    bits = type.element.bits
-    if type.element.kind == "unsigned":
-        return 0, min((1 << bits) - 1, POS_INF)
-    return -(1 << bits - 1), (1 << bits - 1) - 1
+    assert type.element.integer_limits is not None
+    low, high = type.element.integer_limits
+    return max(low, NEG_INF), min(high, POS_INF)
 
 
 def dynamic_dimensions(type: Type) -> tuple[int, ...]:

@@ -336,7 +336,7 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead] | Non
 
 @SOURCES.add(*PASSED_ON)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
-    source = _passed_on(ins, output)
+    source = passed_on(ins, output)
     return () if source is None else [SizeRead(*source, k)]
 
 
@@ -374,13 +374,13 @@ def _bound(type: Type, k: int) -> int | None:
     return type.most[k] if isinstance(type, TensorType) else None
 
 
-def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
+def passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
     """Return the operand, and the number of its leaf, that an output of a `PASSED_ON` op equals.
 
     The result is `None` if the output equals no leaf.
     """
     match ins.op:
-        case control.GetTupleElement(index):
+        case control.GetTupleElement(index) | control.Result(index):
             return 0, first_leaf(ins.operands[0].type, index) + output
         case control.CopyStart():  # the value is (target, source, context)
             count = len(leaves(ins.operands[0].type))

@@ -266,7 +266,8 @@ def _misses(
             inner = (max(low, 0), min(end, size - 1), True)
             bounds = [(0, min(low, size) - 1, False), (max(end + 1, 0), size - 1, False), inner]
         for lo, hi, between in bounds:
-            if lo > hi or (between and _has_no_gap(lo, hi, low, step)):
+            has_no_gap = step == 1 or (lo == hi and (lo - low) % step == 0)
+            if lo > hi or (between and has_no_gap):
                 continue
             at = MapBuilder(() if ranges else target)
             index: list[Expr] = [at.range(n) for n in target] if ranges else dims(len(target))
@@ -278,8 +279,3 @@ def _misses(
                 at.require((index[k] - low) % step, 1, step - 1)
             pieces.append((at, index))
     return [(at, index) for at, index in pieces if not at.map(()).is_known_empty]
-
-
-def _has_no_gap(lo: int, hi: int, low: int, step: int) -> bool:
-    """Is each index in `[lo, hi]` that of an element: `low` plus a multiple of `step`?"""
-    return step == 1 or (lo == hi and (lo - low) % step == 0)

@@ -130,23 +130,14 @@ def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
     window, count = op.window, len(ins.operands) // 2
     taps, body = prod(window.sizes), body_of(bodies, count)
     whole = fold(body, count, taps, taps)
-    is_dense = all(n == 1 for n in window.base_dilations)
-    if is_dense and all(lo <= 0 and hi <= 0 for lo, hi in window.padding):
+    if _lie_inside(window):
         return whole
-    rows = zip(whole.initial, whole.elements, strict=True)
     # Where a tap is on padding or a hole, the body gets the initial value in place of an element.
-    return replace(
-        whole, initial=tuple([_with_initial_for_missing(begun, met) for begun, met in rows])
-    )
-
-
-def _with_initial_for_missing(as_initial: Uses, as_element: Uses) -> Uses:
-    """Return the uses of initial values, if the body also gets them in place of missing elements.
-
-    `as_initial` has the uses as initial value of the fold, `as_element` the uses of elements. A
-    value that is used in place of an element only is used sometimes.
-    """
-    return Uses({**dict.fromkeys(as_element, Use.SOMETIMES), **as_initial})
+    initial = [
+        Uses({**dict.fromkeys(met, Use.SOMETIMES), **begun})
+        for begun, met in zip(whole.initial, whole.elements, strict=True)
+    ]
+    return replace(whole, initial=tuple(initial))
 
 
 @output_to_input(ReduceWindow, bodies=True)
@@ -319,12 +310,7 @@ def _selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> tuple[U
 
 
 # These rules read the body of `select`, so results are not shared by equal types.
-@output_to_input(
-    SelectAndScatter,
-    precision=Precision.OVER,
-    reason=_CHOICE,
-    bodies=True,
-)
+@output_to_input(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE, bodies=True)
 def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     compared, added, begun = _selected(ins, op, bodies)
@@ -335,12 +321,7 @@ def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tu
     )
 
 
-@input_to_output(
-    SelectAndScatter,
-    precision=Precision.OVER,
-    reason=_CHOICE,
-    bodies=True,
-)
+@input_to_output(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE, bodies=True)
 def _(ins: Instruction, op: SelectAndScatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     use = _selected(ins, op, bodies)[operand]
