@@ -284,8 +284,6 @@ class Diagnosis(Shown, Health, frozen=True):
     def __str__(self) -> str:
         return visible(health_text(self).rstrip("\n"))
 
-    __repr__ = __str__
-
 
 def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Diagnosis:
     """Examine an artifact: its versions, contents, and which StableHLO versions can read it.

@@ -17,7 +17,8 @@ from msgspec import Struct
 from hloscope.api.finding import find
 from hloscope.api.memory import Model
 from hloscope.api.program import read
-from hloscope.api.ptx import MOST_INDEX, drawn, from_memory, kernel_of_ptx, read_ptx, to_memory
+from hloscope.api.ptx import MOST_INDEX, from_memory, kernel_of_ptx, read_ptx, to_memory
+from hloscope.api.running import drawn
 from hloscope.display import ExecutedKernel, KernelArray
 from hloscope.errors import HloscopeError, InputError, UnsupportedError
 from hloscope.fusion import leaf_types

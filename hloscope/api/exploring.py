@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from hloscope import cost, display, memory, movement, tiling
@@ -12,7 +12,8 @@ from hloscope.api.invalid import Invalid
 from hloscope.api.memory import Model
 from hloscope.api.overview import about, cost_sheet, memory_sheet
 from hloscope.api.program_kernels import kernels_of
-from hloscope.api.savings import movement_of
+from hloscope.api.savings import Movement
+from hloscope.api.views import placed
 from hloscope.checks import scan
 from hloscope.display.explorer import (
     Answers,
@@ -33,8 +34,8 @@ from hloscope.display.explorer import (
     tile_facts,
 )
 from hloscope.errors import HloscopeError
-from hloscope.fusion import Analysis, has_runtime, linear, physical
-from hloscope.indexing import Access, Accesses
+from hloscope.fusion import Analysis, has_runtime
+from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, Type
 from hloscope.proof import compared_extras, differences_of_programs
 from hloscope.support import devices
@@ -145,7 +146,7 @@ class _PageBuilder:
 
         Its result holds for every instruction of that structure.
         """
-        self._placed: dict[tuple[Accesses, Type, Type, bool], Accesses] = {}
+        self._placed = cache(placed)  # many instructions have equal accesses and types
         self._rows: dict[tuple[int, int, tuple[int, ...], int, int], tuple[Any, int, bool]] = {}
         self._names_others = False
 
@@ -347,34 +348,13 @@ class _PageBuilder:
         key = number, leaf, tuple(map(id, some)), id(here), id(there)
         known = self._rows.get(key)
         if known is None:
-            in_order = self._in_order(some, here, there, is_linear=False)
-            in_line = self._in_order(some, here, there, is_linear=True)
+            in_order = self._placed(some, here, there, "physical")
+            in_line = self._placed(some, here, there, "linear")
             row = self._told.row(Read(number, leaf, some, in_order, in_line))
             names = any([has_runtime((a,)) or (a.replica and a.replica.runtime) for a in some])
             known = self._rows[key] = (some, here, there), row, names  # which keeps them alive
         self._names_others |= known[2]
         return known[1]
-
-    def _in_order(self, some: Accesses, here: Type, there: Type, *, is_linear: bool) -> Accesses:
-        """Return the accesses between physical (or linear) indices of the two tensors.
-
-        Results are cached, because many instructions have equal accesses and types.
-
-        Args:
-            some: The accesses between logical indices.
-            here: Type of the tensor that the maps start from.
-            there: Type of the tensor that the maps lead to.
-            is_linear: Use linear positions instead of physical indices.
-        """
-        key = some, here, there, is_linear
-        known = self._placed.get(key)
-        if known is None:
-            try:
-                known = (linear if is_linear else physical)(some, here, there)
-            except HloscopeError as error:  # an array without bounds has no addresses
-                known = (Access.unknown(error.message),)
-            self._placed[key] = known
-        return known
 
     # ------------------------------------------------------------------------------- verdicts
 
@@ -443,7 +423,7 @@ class _PageBuilder:
         sources: dict[movement.Chain, list[str]] = {}
         by_pattern: dict[object, tuple[int, tuple[int | None, ...]]] = {}
         structure_ids = self.program.analysis.structure_ids
-        found = movement_of(self.program.module, self.invalid, structure_ids)
+        found = Movement(self.program.module, self.invalid, structure_ids)
         for figures in found.savings.figures:
             chain = figures.chain
             if chain is None:

@@ -228,10 +228,11 @@ class Indexing(Tabular):
         """Return the maps as LaTeX: an `aligned` environment, which needs `amsmath`."""
         return display.to_latex(self.answer)
 
-    @property
-    def columns(self) -> Columns:
-        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
-        return COLUMNS
+    columns: Final[Columns] = {
+        "output": "int64", "operand": "int64", "name": "string", "type": "string", "map": "string",
+        "precision": "string", "reason": "string",
+    }  # fmt: skip
+    """Columns of the table of maps."""
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield a row for each map, output by output; an operand without accesses has no row."""
@@ -252,18 +253,9 @@ class Indexing(Tabular):
     def __str__(self) -> str:
         return visible(to_text(self.answer))
 
-    __repr__ = __str__
-
     @explains_invalid_program
     def _repr_html_(self) -> str:
         return display.html_fragment(self.answer)
-
-
-COLUMNS: Final[Columns] = {
-    "output": "int64", "operand": "int64", "name": "string", "type": "string", "map": "string",
-    "precision": "string", "reason": "string",
-}  # fmt: skip
-"""Columns of the table of maps."""
 
 
 class _Proving:

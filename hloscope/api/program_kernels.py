@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from hloscope.api.costs import Cost, cost_of
 from hloscope.api.invalid import Invalid, check, check_part
-from hloscope.api.memory import Model, TrafficSource
+from hloscope.api.memory import Model
 from hloscope.cost import AccessCost, KernelCost, is_judged_by_threads, running, target_of
 from hloscope.display import (
     COALESCE_SCHEMA,
@@ -33,6 +33,9 @@ from hloscope.errors import UnsupportedError
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.memory import Coalescing as Answer, Memory
 from hloscope.support.devices import DEFAULT, gpu_of
+
+if TYPE_CHECKING:
+    from hloscope.api.program import Program
 
 INVALID: Final = "invalid"
 """Value of `Refused.maker` for an invalid kernel, in place of the name of an emitter."""
@@ -62,7 +65,7 @@ class ProgramCoalescing(Shown):
         refused: Kernels without a thread map, with the reason.
     """
 
-    def __init__(self, program: TrafficSource, cost: Cost, refused: Iterable[Refused] = ()) -> None:
+    def __init__(self, program: Program, cost: Cost, refused: Iterable[Refused] = ()) -> None:
         """Store the costs of a program's kernels; kernels without a thread map go to `refused`.
 
         Args:
@@ -185,7 +188,7 @@ class ProgramFootprint(Shown):
         cost: The costs of the kernels, with how often they run.
     """
 
-    def __init__(self, program: TrafficSource, cost: Cost) -> None:
+    def __init__(self, program: Program, cost: Cost) -> None:
         self._program: Final = program
         self.cost: Final = cost
 
@@ -253,7 +256,7 @@ def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
     return [(place.computation, i) for place in running(module) for i in place.kernels]
 
 
-def refuse_other_targets(program: TrafficSource, device: str, *, is_named: bool) -> None:
+def refuse_other_targets(program: Program, device: str, *, is_named: bool) -> None:
     """Raise an error for a program that was compiled for another kind of device than a GPU.
 
     Args:
@@ -279,7 +282,7 @@ def refuse_other_targets(program: TrafficSource, device: str, *, is_named: bool)
 
 
 def coalescing_of_all(
-    program: TrafficSource,
+    program: Program,
     memory: Memory,
     places: Iterable[tuple[Computation, Instruction]],
     invalid: Invalid | None = None,
@@ -304,7 +307,7 @@ def coalescing_of_all(
 
 
 def footprint_of_program(
-    program: TrafficSource,
+    program: Program,
     device: str = DEFAULT,
     invalid: Invalid | None = None,
     shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,

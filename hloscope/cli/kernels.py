@@ -20,12 +20,12 @@ from hloscope.api import (
     execute_named,
     find_all,
     kernels_of,
+    parse_thread_map,
     ptx_arguments,
     read_ptx,
     refuse_other_targets,
     run_ptx,
     save_outputs,
-    thread_map_of,
 )
 from hloscope.cli.files import complete_instructions, end_if_invalid, print_findings, read_program
 from hloscope.cli.maps import read_text
@@ -84,7 +84,7 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     """Return the value of an option unchanged, if it is a thread map or a layout."""
     if value is not None:
         try:
-            thread_map_of(value)
+            parse_thread_map(value)
         except ParseError as error:
             raise click.BadParameter(f"not a map: {error.message}") from error
     return value
@@ -187,8 +187,7 @@ def coalesce(
         device = device_of_dump(program.dump)
     blocks = None if launch is None else launch[0]
     of_block = launch[1] if launch else threads
-    given = None if thread_map is None else thread_map_of(thread_map, tile)
-    model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
+    model = Model(as_if or device, of_block, blocks, vector, thread_map, tile, verdicts_only)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
     found, invalid = _results(program, name, model)

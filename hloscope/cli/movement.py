@@ -13,10 +13,10 @@ from hloscope.api import (
     IndexingMap,
     InstructionView,
     Invalid,
+    Movement,
     Program,
     ScheduleName,
     Tiles,
-    movement_of,
     movements,
 )
 from hloscope.cli.compare import end_compared, is_map, sides_of
@@ -239,7 +239,7 @@ def _print_all(program: Program, invalid: Invalid, most: int, by: str, form: str
         by: The grouping.
         form: `text` or `json`.
     """
-    found = movement_of(program.module, invalid)
+    found = Movement(program.module, invalid)
     savings = found.savings
     groups, grouping = grouped_movement(savings, found.module, found.places, by)
     notes = [*about_movement(savings), *found.notes]

@@ -286,6 +286,9 @@ class Shown:
     _internal: ClassVar[frozenset[str]] = frozenset(("asked_module", "while_asked"))
     """Public names that only this package uses, and that `dir` leaves out."""
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         return styled(preformatted(str(self)))
 
