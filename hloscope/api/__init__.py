@@ -182,11 +182,7 @@ if TYPE_CHECKING:
         schema as schema,
         schema_names as schema_names,
     )
-    from hloscope.api.symbolic_maps import (
-        Parametric as Parametric,
-        ParametricMap as ParametricMap,
-        parametric as parametric,
-    )
+    from hloscope.api.symbolic_maps import parametric as parametric
     from hloscope.api.tensor import Element as Element, Tensor as Tensor
     from hloscope.api.tiling import (
         SpaceTiling as SpaceTiling,
@@ -208,6 +204,8 @@ if TYPE_CHECKING:
     from hloscope.cost import GROUPINGS as GROUPINGS
     from hloscope.display import (
         MEMORY_GROUPINGS as MEMORY_GROUPINGS,
+        Parametric as Parametric,
+        ParametricMap as ParametricMap,
         check_grouping as check_grouping,
     )
     from hloscope.fusion import Convention as Convention

@@ -244,6 +244,8 @@ if TYPE_CHECKING:
     )
     from hloscope.display.types import (
         OpTypes as OpTypes,
+        Parametric as Parametric,
+        ParametricMap as ParametricMap,
         dynamic_json as dynamic_json,
         dynamic_text as dynamic_text,
         parametric_json as parametric_json,

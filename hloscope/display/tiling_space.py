@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -32,6 +32,7 @@ from hloscope.tiling import (
 # Tiling spaces and tiled kernels as JSON, and as text that starts as XLA's does.
 
 
+_Tiled = TypeVar("_Tiled", bound=RegionInstruction | TiledNode)
 _STYLE: Final = replace(STYLES["default"], metadata=False, backend_config=False)
 
 
@@ -75,42 +76,69 @@ def kernel_text(kernel: TiledKernel) -> str:
 
     Source: XLA `TiledHloComputation::ToString`.
     """
-    names = _names(kernel.region)
+    roots = kernel.region.instructions
+    names = _names(roots, _inside)
+
+    def own(tiled: RegionInstruction, indent: str) -> Iterator[str]:
+        inside = ", ".join(_operands(tiled, names))
+        yield f"{indent}{names[tiled]} = {opcode_of(tiled.instruction)}({inside})  {tiled.tile}"
+
+    def regions(tiled: RegionInstruction) -> Iterator[tuple[str, Sequence[RegionInstruction]]]:
+        yield from ((f"region #{k}", r.instructions) for k, r in enumerate(tiled.regions))
+
     lines = [*_space_lines(kernel.space), "", "Tiled HLO:"]
-    lines += _region_lines(kernel.region, names)
+    lines += _nested_lines(roots, own, regions, "  ")
     lines += _notes(kernel, names)
     return "\n".join(lines)
 
 
-def _names(region: TiledRegion) -> dict[RegionInstruction, str]:
-    """Return a name for every tiled instruction, numbered in program order."""
-    names: dict[RegionInstruction, str] = {}
+def _names(
+    roots: Sequence[_Tiled], inside: Callable[[_Tiled], Sequence[_Tiled]]
+) -> dict[_Tiled, str]:
+    """Return a name for every tiled instruction, numbered in program order.
+
+    `inside` returns the instructions in the regions of one.
+    """
+    names: dict[_Tiled, str] = {}
     counts: Counter[str] = Counter()
-
-    def inside(tiled: RegionInstruction) -> list[RegionInstruction]:
-        return [inner for region in tiled.regions for inner in region.instructions]
-
-    for tiled in nested(region.instructions, inside):
+    for tiled in nested(roots, inside):
         name = tiled.instruction.name
         names[tiled] = f"{name}.tile_{counts[name]}"
         counts[name] += 1
     return names
 
 
-def _region_lines(region: TiledRegion, names: dict[RegionInstruction, str]) -> Iterator[str]:
-    todo: list[tuple[RegionInstruction | str, str]]
-    todo = [(tiled, "  ") for tiled in reversed(region.instructions)]
+def _inside(tiled: RegionInstruction) -> list[RegionInstruction]:
+    return [inner for region in tiled.regions for inner in region.instructions]
+
+
+def _nested_lines(
+    roots: Sequence[_Tiled],
+    lines: Callable[[_Tiled, str], Iterable[str]],
+    regions: Callable[[_Tiled], Iterable[tuple[str, Sequence[_Tiled]]]],
+    indent: str,
+) -> Iterator[str]:
+    """Yield the lines of tiled instructions and of those in their regions.
+
+    Args:
+        roots: The instructions.
+        lines: Returns the lines of an instruction, after the given indent.
+        regions: Returns the heading and the instructions of each region of an instruction. The
+            heading begins with the further indent of its braces.
+        indent: Spaces before each line.
+    """
+    todo: list[tuple[_Tiled | str, str]] = [(tiled, indent) for tiled in reversed(roots)]
     while todo:
         tiled, indent = todo.pop()
         if isinstance(tiled, str):
             yield indent + tiled
             continue
-        inside = ", ".join(_operands(tiled, names))
-        yield f"{indent}{names[tiled]} = {opcode_of(tiled.instruction)}({inside})  {tiled.tile}"
-        for k, inner in reversed([*enumerate(tiled.regions)]):
-            todo.append(("}", indent))
-            todo += [(one, indent + "  ") for one in reversed(inner.instructions)]
-            todo.append((f"region #{k} {{", indent))
+        yield from lines(tiled, indent)
+        for heading, inner in reversed([*regions(tiled)]):
+            braces = indent + heading[: -len(heading.lstrip())]
+            todo.append(("}", braces))
+            todo += [(one, braces + "  ") for one in reversed(inner)]
+            todo.append((f"{heading} {{", indent))
 
 
 def _operands(tiled: RegionInstruction, names: dict[RegionInstruction, str]) -> list[str]:
@@ -164,7 +192,7 @@ def space_json(space: TilingSpace) -> dict[str, Any]:
 
 def kernel_json(kernel: TiledKernel) -> dict[str, Any]:
     """Return the tiling space, tiled instructions and refusals of a kernel as JSON data."""
-    names = _names(kernel.region)
+    names = _names(kernel.region.instructions, _inside)
     found = space_json(kernel.space)
     found["tiled"] = _region_json(kernel.region, names)
     found["refusals"] = [refusal_json(refusal) for refusal in kernel.refusals]
@@ -222,46 +250,21 @@ def _region_json(outer: TiledRegion, names: dict[RegionInstruction, str]) -> lis
 
 def symbolic_text(tiles: SymbolicTiles) -> str:
     """Return every tiled instruction with its symbolic tile and map; regions are indented."""
-    return "\n".join(_Printer(tiles).lines(tiles.nodes, ""))
+    names = _names(tiles.nodes, lambda node: [*chain.from_iterable(node.regions)])
 
-
-class _Printer:
-    """Prints tiled instructions; a tile is named by the instruction's name and a number."""
-
-    def __init__(self, tiles: SymbolicTiles) -> None:
-        self._names: Final[dict[int, str]] = {}
-        taken: dict[str, int] = {}
-        for node in nested(tiles.nodes, lambda node: [*chain.from_iterable(node.regions)]):
-            name = node.instruction.name
-            self._names[id(node)] = f"{name}.tile_{taken.get(name, 0)}"
-            taken[name] = taken.get(name, 0) + 1
-
-    def lines(self, nodes: Sequence[TiledNode], indent: str) -> Iterator[str]:
-        """Yield the lines of tiled instructions, and of the regions in them.
-
-        `indent` is the text before each line.
-        """
-        todo: list[tuple[TiledNode | str, str]] = [(node, indent) for node in reversed(nodes)]
-        while todo:
-            node, indent = todo.pop()
-            if isinstance(node, str):
-                yield indent + node
-                continue
-            yield from self._node(node, indent)
-            for k, region in reversed([*enumerate(node.regions)]):
-                todo.append(("}", indent + "  "))
-                todo += [(inner, indent + "    ") for inner in reversed(region)]
-                todo.append((f"region {k} {{", indent + "  "))
-
-    def _node(self, node: TiledNode, indent: str) -> Iterator[str]:
-        operands = ", ".join(self._names[id(n)] for n in node.operands)
-        yield f"{indent}{self._names[id(node)]} = {opcode_of(node.instruction)}({operands})"
+    def own(node: TiledNode, indent: str) -> Iterator[str]:
+        operands = ", ".join(names[n] for n in node.operands)
+        yield f"{indent}{names[node]} = {opcode_of(node.instruction)}({operands})"
         inner = indent + "  "
         yield f"{inner}hlo: {print_instruction(node.instruction)}"
         yield node.tile.text(inner).replace(f"\n{inner}  ", f"\n{inner}")
         yield f"{inner}indexing map: {node.map}"
         if node.runtime:
-            read = ", ".join(self._names[id(n)] for n in node.runtime)
-            yield f"{inner}runtime variables: {read}"
+            yield f"{inner}runtime variables: {', '.join(names[n] for n in node.runtime)}"
         if node.regions:
             yield f"{inner}regions sizes: [{', '.join(str(len(r)) for r in node.regions)}]"
+
+    def regions(node: TiledNode) -> Iterator[tuple[str, Sequence[TiledNode]]]:
+        yield from ((f"  region {k}", region) for k, region in enumerate(node.regions))
+
+    return "\n".join(_nested_lines(tiles.nodes, own, regions, ""))
