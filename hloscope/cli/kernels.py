@@ -147,7 +147,6 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     help="Print only the verdicts of XLA's own analysis; faster.",
 )
 @format_option()
-@json_option
 @debug_option
 def coalesce(
     file: str,
@@ -166,7 +165,6 @@ def coalesce(
     inputs: str | None,
     verdicts_only: bool,
     form: str,
-    as_json: bool,
 ) -> None:
     """Count the sectors that the warps of a kernel transfer, and name the cause of unused ones.
 
@@ -176,7 +174,7 @@ def coalesce(
     if from_ptx or inputs is not None:
         if not from_ptx or name is None or form not in ("text", "json"):
             raise click.UsageError("--from-ptx needs NAME and prints text or JSON; --inputs, it")
-        _execute(file, name, inputs, as_if or device, as_json=as_json or form == "json")
+        _execute(file, name, inputs, as_if or device, as_json=form == "json")
         return
     if launch is not None and threads is not None:
         raise click.UsageError("--launch and --threads both say how many threads")
@@ -191,7 +189,7 @@ def coalesce(
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
     found, invalid = _results(program, name, model)
-    if as_json or form == "json":
+    if form == "json":
         print_json(found.to_json(by))
     elif form == "svg":
         click.echo(found.to_svg(), nl=False)
@@ -383,11 +381,8 @@ SCHEMA: Final = "hloscope.banks/1"
 )
 @device_option("GPU whose banks are counted")
 @format_option()
-@json_option
 @debug_option
-def banks(
-    map: str, shape: tuple[int, ...], bits: int, device: str, form: str, as_json: bool
-) -> None:
+def banks(map: str, shape: tuple[int, ...], bits: int, device: str, form: str) -> None:
     """Count the words that the busiest bank serves when threads access a tile through MAP.
 
     MAP leads from threads to an index in the tile, for example '(th_x) -> (th_x, 0), domain: th_x
@@ -396,7 +391,7 @@ def banks(
     text = read_text(map)
     found = bank_conflicts(text, shape, bits=bits, device=device)
     model = f"{device}: elements of {bits} bits"
-    match "json" if as_json else form:
+    match form:
         case "json":
             print_json({"schema": SCHEMA, "map": text, "device": device, **bank_json(found)})
         case "svg":

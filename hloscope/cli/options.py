@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, Final, TypeVar
 
 import click
 
 from hloscope.api import ALL_DEVICES, DEVICES, GROUPINGS, MEMORY_GROUPINGS, check_grouping
-from hloscope.cli.printing import complete_files
+from hloscope.cli.printing import complete_files, json_option
 from hloscope.errors import UnknownNameError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,16 +69,26 @@ def top_option(about: str, default: int = 20) -> Callable[[F], F]:
     )
 
 
-def format_option(about: str = "Output format.") -> Callable[[F], F]:
-    """Add `--format`, passed to the function as `form`; `about` is its help text."""
-    return click.option(
-        "--format",
-        "form",
-        type=click.Choice(PICTURES),
-        default="text",
-        show_default=True,
-        help=about,
-    )
+def format_option(about: str = "Output format.") -> Callable[[Callable[..., None]], Any]:
+    """Add `--format` and `--json`, passed to the function as `form`; `about` is a help text."""
+
+    def decorated(function: Callable[..., None]) -> Any:
+        @click.option(
+            "--format",
+            "form",
+            type=click.Choice(PICTURES),
+            default="text",
+            show_default=True,
+            help=about,
+        )
+        @json_option
+        @wraps(function)
+        def with_form(*, form: str, as_json: bool, **given: Any) -> None:
+            function(form="json" if as_json else form, **given)
+
+        return with_form
+
+    return decorated
 
 
 def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F], F]:

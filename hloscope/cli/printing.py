@@ -134,6 +134,12 @@ def complete_files(
     return [shell_completion.CompletionItem(incomplete, type="file")]
 
 
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on the standard error, each on a line of its own."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
 MOST_FINDINGS = 5
 """Maximum number of findings that are printed below a table."""
 

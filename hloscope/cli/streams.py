@@ -383,6 +383,18 @@ def write(data: bytes, output: str | None) -> None:
         raise InputError(f"cannot write `{output}`: {error.strerror or error}") from None
 
 
+def write_text(text: str, output: str | None) -> None:
+    """Write a text to a file; without one, print it as `print_long` does.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    if output is None:
+        print_long(text, nl=False)
+    else:
+        write(text.encode("utf-8", "surrogateescape"), output)
+
+
 # --------------------------------------------------------------------------------------------------
 # The standard input.
 

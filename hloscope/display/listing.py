@@ -77,10 +77,11 @@ class Listing:
             fusions: Are only fusions listed?
             in_column: Add a column with the computation.
         """
-        self._module = module
         self._sort, self._key = sort, key
         self._fusions, self._in_column = fusions, in_column
-        self._origins: dict[Instruction, Provenance] = {}
+        self._origin: Callable[[Instruction], Provenance] = once_for_each(
+            lambda ins: provenance_of(ins, module)
+        )
         self._opcode = opcodes()
         # Thousands of rows share some hundred types.
         self._shape = once_for_each(shape_text)
@@ -130,7 +131,7 @@ class Listing:
             own.append(Column("in", lambda c, _: c.name, "right", drop=0 if self._fusions else 4))
         return [
             *own,
-            Column("line", lambda _, i: _source_line(i), number=True),
+            Column("line", lambda _, i: "" if i.line is None else str(i.line), number=True),
             Column("source", self._place(full), "left", drop=2),
             Column("op name", lambda _, i: self._origin(i).op_name, "left", drop=1),
         ]
@@ -153,12 +154,6 @@ class Listing:
 
         place = once_for_each(text)  # rows share their origins
         return lambda _, ins: place(self._origin(ins))
-
-    def _origin(self, ins: Instruction) -> Provenance:
-        known = self._origins.get(ins)
-        if known is None:
-            known = self._origins[ins] = provenance_of(ins, self._module)
-        return known
 
     def described(self, computation: Computation, ins: Instruction) -> dict[str, Any]:
         """Return an instruction of a computation as JSON."""
@@ -205,16 +200,7 @@ def _kind(_: Computation, ins: Instruction) -> str:
 
 
 def _size(ins: Instruction) -> int:
-    return sum(map(len, _called(ins)))
-
-
-def _called(ins: Instruction) -> Iterable[Computation]:
-    return dict.fromkeys(ins.calls)
-
-
-def _source_line(ins: Instruction) -> str:
-    line = ins.line
-    return "" if line is None else str(line)
+    return sum(map(len, dict.fromkeys(ins.calls)))
 
 
 # --------------------------------------------------------------------------------------------------

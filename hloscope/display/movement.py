@@ -15,7 +15,7 @@ from hloscope.display.cost import origin_columns
 from hloscope.display.grouped import Column, Grouping, grouped_table
 from hloscope.display.picture import COLOURS
 from hloscope.display.provenance import provenance_of
-from hloscope.display.table import Table, columns
+from hloscope.display.table import Table, columns, page
 from hloscope.hlo_parser import brief_type, print_type
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Layout, Module, TensorType, size_text
@@ -221,12 +221,8 @@ def chain_html(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
     `figures` has the bytes that the chain moves, and those that can be saved.
     """
     said = in_page(chain_text(chain, rewriting, figures))
-    title = in_page(f"{chain.sink.name}: {chain.kind}")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>\n'
-        f"<body>\n{chain_svg(chain, figures)}<pre>{said}</pre>\n</body></html>\n"
-    )
+    drawn = f"{chain_svg(chain, figures)}<pre>{said}</pre>\n"
+    return page(f"{chain.sink.name}: {chain.kind}", drawn)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -540,7 +536,7 @@ def chain_svg(chain: Chain, figures: Figures) -> str:
             y += _ROW
         y += 8
     said = f"{chain.sink.name}: {chain.kind}"
-    more = _saved(figures)
+    more = f"moves {figures.moved:,} bytes, could save {figures.saved:,}"
     width = max(wide, _PAD * 2 + len(said) * 9, _PAD * 2 + len(more) * _CHAR) + _PAD
     tone = "free" if chain.kind.is_free else "moved"
     head = [
@@ -554,10 +550,6 @@ def chain_svg(chain: Chain, figures: Figures) -> str:
         _text(_PAD, _PAD + 26, more, "faint"),
     ]
     return "\n".join([*head, *body, "</svg>"]) + "\n"
-
-
-def _saved(figures: Figures) -> str:
-    return f"moves {figures.moved:,} bytes, could save {figures.saved:,}"
 
 
 def _rows(chain: Chain, leaf: Leaf) -> list[tuple[Instruction | None, IndexingMap | None]]:

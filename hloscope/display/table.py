@@ -238,12 +238,15 @@ border-bottom:1px solid #e4e8ee}
 """
 
 
-def page(title: str, fragment: str) -> str:
-    """Return an HTML page with a title and the given HTML fragment as its body."""
+def page(title: str, fragment: str, style: str = "") -> str:
+    """Return an HTML page with a title and the given HTML fragment as its body.
+
+    `style` is an HTML element for the head of the page.
+    """
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="color-scheme" content="light dark"><title>{in_page(title)}</title>'
-        f"</head>\n<body>\n{fragment}</body></html>\n"
+        f"{style}</head>\n<body>\n{fragment}</body></html>\n"
     )
 
 
