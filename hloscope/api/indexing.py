@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -14,7 +13,6 @@ from hloscope.display import (
     Answer,
     Columns,
     OperandAnswer,
-    OperandAnswers,
     OutputAnswer,
     Tabular,
     TensorAnswers,
@@ -64,7 +62,6 @@ class Indexing(Tabular):
     ) -> None:
         self.answer: Final = answer
         self.asked_module: Final = module
-        self.while_asked: Final = nullcontext()
         self._file = file
         self._symbolic = symbolic
 
@@ -286,7 +283,7 @@ class _Proving:
         If an output has many tensors, those that it does not depend on are checked together.
         """
         operands = output.operands
-        if not self._is_wide or not isinstance(operands, OperandAnswers):
+        if not self._is_wide:
             return [(operand, self._of(operand)) for operand in operands], None
         reached, rest = self._verifier.reached(
             self._answer.instruction, output.number, self._answer.computation
@@ -328,11 +325,7 @@ class _Proving:
         )
         for output, (each, rest), checks in zip(outputs, asked, found, strict=True):
             told = self._with_proofs(each, None if self._is_inverse else rest, checks)
-            operands = output.operands
-            if rest is not None and isinstance(operands, OperandAnswers):
-                yield OutputAnswer(output.number, output.type, operands.proved(told, rest))
-            else:
-                yield OutputAnswer(output.number, output.type, told)
+            yield replace(output, operands=output.operands.proved(told, rest))
 
     def _maps(self, each: _Each) -> list[tuple[int, int, Accesses]]:
         """Return (operand number, tensor number, accesses) of each tensor to prove.

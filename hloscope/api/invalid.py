@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property, wraps
 from typing import Any, Final, ParamSpec, TypeVar, cast
 from weakref import WeakSet
@@ -223,16 +224,16 @@ def explains_invalid_program(question: Callable[P, T]) -> Callable[P, T]:
     """Decorate a query so that an unexpected exception on an invalid program raises `VerifyError`.
 
     After an exception other than `HloscopeError` the program is verified. If it is invalid, its
-    first error is raised, else the exception itself. The first argument of the query has two
-    attributes: `asked_module`, the module to verify, and `while_asked`, a context manager that is
-    active during the query.
+    first error is raised, else the exception itself. The first argument of the query has the
+    attribute `asked_module`, the module to verify. It may have `while_asked`, a context manager
+    that is active during the query.
     """
 
     @wraps(question)
     def asked(*args: P.args, **named: P.kwargs) -> T:
         about = cast(Any, args[0])
         try:
-            with about.while_asked:
+            with getattr(about, "while_asked", nullcontext()):
                 return question(*args, **named)
         except HloscopeError:
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -29,7 +28,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import brief_type
 from hloscope.indexing import IndexingMap
-from hloscope.ir import Computation, Instruction, Module
+from hloscope.ir import Computation, Instruction
 from hloscope.memory import (
     ArrayUse,
     BankUse,
@@ -134,11 +133,9 @@ class Coalescing(Tabular):
     `th_x * 64`: neighbouring lanes are 256 bytes apart
     """
 
-    def __init__(self, answer: Answer, instruction: Instruction, module: Module) -> None:
+    def __init__(self, answer: Answer, instruction: Instruction) -> None:
         self.answer: Final = answer
         self.instruction: Final = instruction
-        self.asked_module: Final = module
-        self.while_asked: Final[AbstractContextManager[Any]] = nullcontext()
 
     @property
     def kernel(self) -> Kernel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
@@ -125,14 +124,6 @@ class Program(Shown):
     def asked_module(self) -> Module:
         """Return the module to verify if a query fails; see `explains_invalid_program`."""
         return self.module
-
-    @property
-    def while_asked(self) -> AbstractContextManager[Any]:
-        """Return a context manager that does nothing, for `explains_invalid_program`.
-
-        Queries about the whole program change none of its caches.
-        """
-        return nullcontext()
 
     @property
     def analysis(self) -> Analysis:

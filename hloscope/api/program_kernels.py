@@ -16,7 +16,6 @@ from hloscope.display import (
     COALESCE_SCHEMA,
     FOOTPRINT_SCHEMA,
     Grouping,
-    KernelPlace,
     Shown,
     Table,
     coalescing_json,
@@ -127,16 +126,22 @@ class ProgramCoalescing(Shown):
 
     def to_json(self, by: str = "group") -> dict[str, Any]:
         """Return an object of schema `hloscope.coalesce/2`; `by` is the grouping of accesses."""
+        module = self._program.module
         return {
             "schema": COALESCE_SCHEMA,
             "file": self._program.file,
-            "module": self._program.module.name,
+            "module": module.name,
             "wasted_bytes": self.wasted,
             "efficiency": self.lowest,
             "by": by,
             "groups": self.cost.access_groups_json(by),
             "kernels": [
-                coalescing_json(answer, self._place(kernel), kernel.runs)
+                coalescing_json(
+                    answer,
+                    computation=kernel.computation.name,
+                    **provenance_of(kernel.instruction, module).to_json(),
+                    runs=kernel.runs,
+                )
                 for kernel, answer in self._known
             ],
             "refused": [
@@ -175,10 +180,6 @@ class ProgramCoalescing(Shown):
     def _most_wasteful(self, top: int) -> list[Answer]:
         by_waste = sorted(self._known, key=lambda known: -known[1].wasted * known[0].runs)
         return [answer for _, answer in by_waste[:top]]
-
-    def _place(self, kernel: KernelCost) -> KernelPlace:
-        origin = provenance_of(kernel.instruction, self._program.module)
-        return KernelPlace(kernel.computation.name, origin)
 
 
 class ProgramFootprint(Shown):

@@ -439,7 +439,7 @@ upper bounds [6, 8]
         program = self.program
         with program.lock:
             answer = model.memory(program.analysis, program.dump).of_instruction(self.ir)
-        return memory.Coalescing(answer, self.ir, program.module)
+        return memory.Coalescing(answer, self.ir)
 
     def footprint(self, device: str = "h100") -> memory.Footprint:
         """Return the bytes that this kernel must read and write at least.

@@ -27,7 +27,6 @@ from hloscope.cli.printing import (
     debug_option,
     file_argument,
     print_json,
-    print_long_json,
 )
 from hloscope.cli.streams import print_long, with_progress
 from hloscope.errors import NoFunctionError, VerifyError
@@ -302,10 +301,7 @@ def _print_json(value: dict[str, Any], *, compact: bool) -> None:
     A result with more than `INDENTED` pairs of an output and an operand is always on one line.
     """
     told = sum([len(output.get("operands", ())) for output in value.get("outputs", ())])
-    if told > INDENTED:
-        print_long_json(value)
-    else:
-        print_json(value, compact=compact)
+    print_json(value, compact=compact or told > INDENTED)
 
 
 def _json(found: Indexing, at: Index | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, Final, TypeVar
 
@@ -25,14 +25,7 @@ def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F],
         about: Help text before the list of names.
         known: Names of the devices in the help and in completions.
     """
-    return click.option(
-        "--device",
-        metavar="NAME",
-        default="h100",
-        show_default=True,
-        help=f"{about}: {', '.join(known)}; or a file NAME.toml.",
-        shell_complete=lambda _, __, begun: [name for name in known if name.startswith(begun)],
-    )
+    return _device(about, known, default="h100", show_default=True)
 
 
 def any_device_option(about: str) -> Callable[[F], F]:
@@ -40,11 +33,16 @@ def any_device_option(about: str) -> Callable[[F], F]:
 
     `about` is the help text before the list of names.
     """
+    return _device(about, ALL_DEVICES)
+
+
+def _device(about: str, known: Iterable[str], **settings: Any) -> Callable[[F], F]:
     return click.option(
         "--device",
         metavar="NAME",
-        help=f"{about}: {', '.join(ALL_DEVICES)}; or a file NAME.toml.",
-        shell_complete=lambda _, __, begun: [n for n in ALL_DEVICES if n.startswith(begun)],
+        help=f"{about}: {', '.join(known)}; or a file NAME.toml.",
+        shell_complete=lambda _, __, begun: [name for name in known if name.startswith(begun)],
+        **settings,
     )
 
 

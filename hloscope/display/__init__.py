@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     )
     from hloscope.display.coalescing import (
         COALESCE_SCHEMA as COALESCE_SCHEMA,
-        KernelPlace as KernelPlace,
         bank_json as bank_json,
         bank_text as bank_text,
         banks_svg as banks_svg,

@@ -178,14 +178,12 @@ class OutputAnswer(Struct, frozen=True):
 
     number: int
     type: Type
-    operands: Sequence[OperandAnswer]
+    operands: OperandAnswers
 
     @property
     def touched(self) -> Sequence[OperandAnswer]:
         """Return the results of the operands that have accesses."""
-        if isinstance(self.operands, OperandAnswers):
-            return self.operands.touched
-        return [operand for operand in self.operands if operand.accesses]
+        return self.operands.touched
 
     def __repr__(self) -> str:
         touched = ", ".join([operand.name for operand in self.touched[:_NAMED]])
@@ -195,9 +193,7 @@ class OutputAnswer(Struct, frozen=True):
     @property
     def checked_untouched(self) -> Sequence[OperandAnswer]:
         """Return the operands without accesses that have a proof of their own."""
-        if isinstance(self.operands, OperandAnswers):
-            return self.operands.checked_untouched
-        return [o for o in self.operands if o.check is not None and not o.accesses]
+        return self.operands.checked_untouched
 
     @property
     def proved_together(self) -> tuple[Check, int] | None:
@@ -205,10 +201,8 @@ class OutputAnswer(Struct, frozen=True):
 
         `None` without one.
         """
-        operands = self.operands
-        if not isinstance(operands, OperandAnswers) or operands.rest is None or not operands.left:
-            return None
-        return operands.rest, operands.left
+        rest, left = self.operands.rest, self.operands.left
+        return None if rest is None or not left else (rest, left)
 
 
 class Answer(Struct, frozen=True):

@@ -8,7 +8,6 @@ from typing import Any, Final
 from msgspec import Struct
 
 from hloscope.display.picture import page_box, svg_document
-from hloscope.display.provenance import Provenance
 from hloscope.display.table import columns, page, preformatted
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import size_text
@@ -23,13 +22,6 @@ from hloscope.support.source import in_page
 COALESCE_SCHEMA: Final = "hloscope.coalesce/2"
 FULL: Final = 0.995
 """Utilisation from which text states 100 %."""
-
-
-class KernelPlace(Struct, frozen=True):
-    """The computation and the origin of a kernel, for its JSON."""
-
-    computation: str
-    origin: Provenance
 
 
 def coalescing_text(answer: Coalescing) -> str:
@@ -172,24 +164,18 @@ def bank_text(bank: BankUse) -> str:
 # ----------------------------------------------------------------------------------------- JSON
 
 
-def coalescing_json(
-    answer: Coalescing, place: KernelPlace | None = None, runs: int | None = None
-) -> dict[str, Any]:
+def coalescing_json(answer: Coalescing, **place: Any) -> dict[str, Any]:
     """Return one kernel as in schema `hloscope.coalesce/2`.
 
     Args:
         answer: The coalescing of the kernel.
-        place: Its computation and origin; `None` to leave them out.
-        runs: Number of its runs; `None` to leave it out.
+        place: Its computation, origin and runs, by their keys in the schema.
     """
     kernel = answer.kernel
     launch = kernel.launch
-    told: dict[str, Any] = {"name": answer.name}
-    if place is not None:
-        told |= {"computation": place.computation, **place.origin.to_json()}
-    if runs is not None:
-        told["runs"] = runs
-    told |= {
+    return {
+        "name": answer.name,
+        **place,
         "device": answer.device.name,
         "model": answer.model,
         "emitter": kernel.emitter,
@@ -204,7 +190,6 @@ def coalescing_json(
         "notes": list(answer.notes),
         "findings": list(answer.findings),
     }
-    return told
 
 
 def _array_json(array: ArrayUse) -> dict[str, Any]:

@@ -212,8 +212,8 @@ def _drawn(caption: Sequence[str], bars: Sequence[_Bar]) -> str:
         body.append(f'<text class="faint" x="{end:g}" y="{text:g}">{in_page(bar.about)}</text></g>')
         width = max(width, end + len(bar.about) * CHARACTER)
         y += STEP
-    size = f"{width + PAD:g}", f"{y + PAD:g}"
-    return svg_document("hf", f"{caption[0]}: bytes", _STYLE, size, [page_box(*size), *body])
+    extent = f"{width + PAD:g}", f"{y + PAD:g}"
+    return svg_document("hf", f"{caption[0]}: bytes", _STYLE, extent, [page_box(*extent), *body])
 
 
 def _rect(shade: str, x: float, y: float, width: float) -> str:

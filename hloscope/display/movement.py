@@ -32,6 +32,7 @@ from hloscope.movement import (
     exchanges_of,
     is_view,
 )
+from hloscope.support.lazy import once_for_each
 from hloscope.support.source import in_page
 
 # --------------------------------------------------------------------------------------------------
@@ -274,7 +275,14 @@ def grouped_movement(
     Raises:
         UnknownNameError: No grouping has that name.
     """
-    grouping, structures = Grouping(by, module), _Structures()
+    grouping = Grouping(by, module)
+    structure = once_for_each(_structure)  # equal chains share their model
+
+    def key(found: Figures) -> Hashable:
+        if found.chain is None:
+            return opcode_of(found.value), found.value.type, found.value.calls, found.how
+        return structure(found.chain.model), found.how
+
     homes = {ins: computation for computation in module for ins in computation}
     notes = {place.computation: place.notes for place in places}
     rows = []
@@ -283,7 +291,7 @@ def grouped_movement(
         rows.append(MovementRow(found, _origin_op(found, module), home, notes.get(home, ())))
     groups = grouped(
         rows,
-        lambda row: grouping.key(row, lambda: structures(row.figures)),
+        lambda row: grouping.key(row, lambda: key(row.figures)),
         lambda row: row.figures.moved,
     )
     return sorted(groups, key=lambda group: -_saved_bytes(group)), grouping
@@ -293,23 +301,10 @@ def _saved_bytes(group: Group[MovementRow]) -> int:
     return sum([row.figures.saved for row in group.members])
 
 
-class _Structures:
-    """Computes keys of chains that are equal for equal ops, types, layouts and verdicts."""
-
-    def __init__(self) -> None:
-        self._known: Final[dict[Chain, Hashable]] = {}
-
-    def __call__(self, found: Figures) -> Hashable:
-        if found.chain is None:
-            return opcode_of(found.value), found.value.type, found.value.calls, found.how
-        model = found.chain.model
-        if model not in self._known:
-            self._known[model] = (
-                model.kind,
-                tuple([(opcode_of(step), step.type) for step in model.steps]),
-                tuple([leaf.type for leaf in model.main]),
-            )
-        return self._known[model], found.how
+def _structure(chain: Chain) -> Hashable:
+    """Return a key that is equal for chains of equal ops, types, layouts and verdicts."""
+    steps = [(opcode_of(step), step.type) for step in chain.steps]
+    return chain.kind, tuple(steps), tuple([leaf.type for leaf in chain.main])
 
 
 def _origin_op(figures: Figures, module: Module) -> Instruction:

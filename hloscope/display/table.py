@@ -156,12 +156,8 @@ def tab_separated(table: Table) -> str:
     'a\tb c\n1\tx y'
     """
     rows = [[*map(_no_formula, row)] for row in [table.header, *table.rows]]
-    text = "\n".join(map("\t".join, rows))
-    tabs = sum(map(len, rows)) - len(rows)
-    if text.count("\n") >= len(rows) or text.count("\t") > tabs or "\r" in text:
-        plain = str.maketrans("\t\n\r", "   ")
-        text = "\n".join("\t".join(cell.translate(plain) for cell in row) for row in rows)
-    return text
+    plain = str.maketrans("\t\n\r", "   ")
+    return "\n".join("\t".join(cell.translate(plain) for cell in row) for row in rows)
 
 
 def _no_formula(cell: str) -> str:
