@@ -39,6 +39,7 @@ from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, Type
 from hloscope.proof import compared_extras, differences_of_programs
 from hloscope.support import devices
+from hloscope.support.lazy import once_for_each
 from hloscope.support.source import visible
 from hloscope.support.system import CAN_FORK
 
@@ -377,7 +378,6 @@ class _PageBuilder:
         These data contain no names, so kernels of equal structure share one entry.
         """
         asked = self._memory
-        known: dict[int, tuple[Any, int]] = {}
         target = cost.target_of(self.program.module)
         if target.kind in ("cpu", "tpu"):  # its kernels have no threads of a GPU
             reason = f"compiled for {target.kind}: {target.evidence}"
@@ -385,16 +385,15 @@ class _PageBuilder:
             for _, ins in self._kernels():
                 self.kernels.add("coalesce", self.numbering.numbers[ins], number)
             return
+        # Equal kernels share their answer.
+        facts: Callable[[memory.Coalescing], int] = once_for_each(
+            lambda answer: self.kernels.number(coalescing_facts(answer))
+        )
         for _, ins in self.shown(self._kernels(), "coalescing"):
             try:
-                answer = asked.of_equal(ins)
+                number = facts(asked.of_equal(ins))
             except HloscopeError as error:
                 number = self.kernels.number({"refused": visible(error.message)})
-            else:
-                if id(answer) not in known:
-                    told = answer, self.kernels.number(coalescing_facts(answer))
-                    known[id(answer)] = told  # which keeps it alive
-                number = known[id(answer)][1]
             self.kernels.add("coalesce", self.numbering.numbers[ins], number)
 
     def footprints(self) -> None:

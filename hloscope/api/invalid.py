@@ -47,7 +47,7 @@ class Invalid:
 
     def __init__(self, module: Module) -> None:
         self._module: Final = module
-        self.findings: Final = _findings(module)
+        self.findings: Final = () if is_known_valid(module) else tuple(findings(module))
         self.reasons: Final = self._reasons() if self.findings else {}
 
     def _reasons(self) -> dict[Instruction, str]:
@@ -132,10 +132,6 @@ class Invalid:
     def is_answered(self, computation: Computation, ins: Instruction) -> bool:
         """Is the instruction valid, and is the number of its computation's runs known?"""
         return ins not in self.reasons and computation not in self.hidden
-
-
-def _findings(module: Module) -> tuple[Diagnostic, ...]:
-    return () if is_known_valid(module) else tuple(findings(module))
 
 
 # --------------------------------------------------------------------------------------------------

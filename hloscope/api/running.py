@@ -16,6 +16,7 @@ from msgspec import Struct
 from hloscope.api.files import bytes_of_file
 from hloscope.display import finding_json, finding_text, result_json, result_text
 from hloscope.errors import HloscopeError, InputError, UnsupportedError
+from hloscope.fusion import leaf_types
 from hloscope.hlo_parser import is_proto, recorded_arguments
 from hloscope.interpreter import (
     INFEED,
@@ -541,12 +542,10 @@ def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> lis
 
 def _elements(type_: Type) -> int | None:
     """Return an upper bound of the number of elements of a type; `None` if a size has no bound."""
-    if isinstance(type_, TupleType):
-        counts = [_elements(inner) for inner in type_.elements]
-        return None if None in counts else sum(filter(None, counts))
-    if not isinstance(type_, TensorType):
-        return 0
-    return None if None in type_.most else type_.num_elements
+    arrays = [leaf for leaf in leaf_types(type_) if isinstance(leaf, TensorType)]
+    if any(None in array.most for array in arrays):
+        return None
+    return sum([array.num_elements for array in arrays])
 
 
 def _random(type_: Type, generator: np.random.Generator) -> Value:

@@ -12,10 +12,10 @@ from hloscope.affine import Dim, variables
 from hloscope.cost import Group, Place, grouped, kernels_and_runs, shares
 from hloscope.display.answer import opcode_of
 from hloscope.display.cost import origin_columns
-from hloscope.display.grouped import Column, Grouping, grouped_table
+from hloscope.display.grouped import GroupColumn, Grouping, grouped_table
 from hloscope.display.picture import COLOURS
 from hloscope.display.provenance import provenance_of
-from hloscope.display.table import Table, columns, page
+from hloscope.display.table import Column, Table, columns, page
 from hloscope.hlo_parser import brief_type, print_type
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Layout, Module, TensorType, size_text
@@ -334,12 +334,12 @@ def movement_table(
         grouping: The grouping, which names the groups.
         top: Maximum number of groups with a row of their own; `None` for all.
     """
-    figures: list[Column[MovementRow]] = [
+    figures: list[GroupColumn[MovementRow]] = [
         Column("could save", lambda some: size_text(sum(map(_saved_bytes, some))))
     ]
-    origins: list[Column[MovementRow]] = [
+    origins: list[GroupColumn[MovementRow]] = [
         Column("verdict", _of_one(_group_verdict), False),
-        Column("ops", _of_one(_ops), False, "right", True),
+        Column("ops", _of_one(_ops), False, "right", 2),
         Column("how", _of_one(_how), False, "right"),
     ]
     origins += origin_columns(grouping)

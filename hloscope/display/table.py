@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+)
 
 from hloscope.errors import UnsupportedError
 from hloscope.support.lazy import lazy, pattern
@@ -23,6 +33,7 @@ else:
 # Tables of text, printed as columns for a pipe, or fitted to a terminal's width.
 
 
+T = TypeVar("T")
 Side: TypeAlias = Literal["left", "right"]
 _NUMBER: Final = pattern(r"[-+]?[\d,. ]*\d(?:[eE][-+]?\d+)?\s?[\w%/]*", re.ASCII)
 """A number with a unit, in the form that tables have."""
@@ -47,6 +58,38 @@ class Table(NamedTuple):
     right: Sequence[int] = ()
     cut: Mapping[int, Side] = MappingProxyType({})
     optional: Sequence[int] = ()
+
+
+class Column(NamedTuple, Generic[T]):
+    """A column of a table, which is made from rows of any kind.
+
+    Attributes:
+        title: Its heading.
+        cell: Function from a row to the text of a cell.
+        is_number: Is the column of numbers, and so flush right?
+        cut: The side on which cells may be cut on a narrow terminal; `None` for neither.
+        drop: Order in which a narrow terminal loses columns, of equal ones the last first; 0 for
+            columns that it keeps.
+    """
+
+    title: str
+    cell: Callable[[T], str]
+    is_number: bool = True
+    cut: Side | None = None
+    drop: int = 0
+
+
+def table_of(columns: Sequence[Column[Any]], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table with the titles and the layout of columns; `rows` are its cells."""
+    places = [*enumerate(columns)]
+    dropped = sorted([(column.drop, -k) for k, column in places if column.drop])
+    return Table(
+        [column.title for column in columns],
+        rows,
+        [k for k, column in places if column.is_number],
+        {k: column.cut for k, column in places if column.cut is not None},
+        [-k for _, k in dropped],
+    )
 
 
 def alike(table: Table, but: Sequence[int], top: int | None = None) -> Table:
@@ -332,9 +375,7 @@ class Tabular(Shown):
             UnsupportedError: An integer does not fit into 64 bits.
         """
         arrow = library_of("tables", "pyarrow", "Arrow tables")
-        makers = {"string": arrow.string, "int64": arrow.int64}
-        makers |= {"double": arrow.float64, "bool": arrow.bool_}
-        schema = arrow.schema([(name, makers[kind]()) for name, kind in self.columns.items()])
+        schema = arrow.schema([*self.columns.items()])
         return arrow.table(self._values(), schema=schema)
 
     def to_pandas(self) -> Any:
