@@ -239,7 +239,6 @@ if TYPE_CHECKING:
         kernel_text as kernel_text,
         space_json as space_json,
         space_text as space_text,
-        symbolic_text as symbolic_text,
     )
     from hloscope.display.types import (
         OpTypes as OpTypes,

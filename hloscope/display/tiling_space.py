@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -19,10 +18,8 @@ from hloscope.support.walks import nested
 from hloscope.tiling import (
     Refusal,
     RegionInstruction,
-    SymbolicTiles,
     Tile,
     TiledKernel,
-    TiledNode,
     TiledRegion,
     TilePrecision,
     TilingSpace,
@@ -32,7 +29,6 @@ from hloscope.tiling import (
 # Tiling spaces and tiled kernels as JSON, and as text that starts as XLA's does.
 
 
-_Tiled = TypeVar("_Tiled", bound=RegionInstruction | TiledNode)
 _STYLE: Final = replace(STYLES["default"], metadata=False, backend_config=False)
 
 
@@ -76,69 +72,42 @@ def kernel_text(kernel: TiledKernel) -> str:
 
     Source: XLA `TiledHloComputation::ToString`.
     """
-    roots = kernel.region.instructions
-    names = _names(roots, _inside)
-
-    def own(tiled: RegionInstruction, indent: str) -> Iterator[str]:
-        inside = ", ".join(_operands(tiled, names))
-        yield f"{indent}{names[tiled]} = {opcode_of(tiled.instruction)}({inside})  {tiled.tile}"
-
-    def regions(tiled: RegionInstruction) -> Iterator[tuple[str, Sequence[RegionInstruction]]]:
-        yield from ((f"region #{k}", r.instructions) for k, r in enumerate(tiled.regions))
-
+    names = _names(kernel.region)
     lines = [*_space_lines(kernel.space), "", "Tiled HLO:"]
-    lines += _nested_lines(roots, own, regions, "  ")
+    lines += _region_lines(kernel.region, names)
     lines += _notes(kernel, names)
     return "\n".join(lines)
 
 
-def _names(
-    roots: Sequence[_Tiled], inside: Callable[[_Tiled], Sequence[_Tiled]]
-) -> dict[_Tiled, str]:
-    """Return a name for every tiled instruction, numbered in program order.
-
-    `inside` returns the instructions in the regions of one.
-    """
-    names: dict[_Tiled, str] = {}
+def _names(region: TiledRegion) -> dict[RegionInstruction, str]:
+    """Return a name for every tiled instruction, numbered in program order."""
+    names: dict[RegionInstruction, str] = {}
     counts: Counter[str] = Counter()
-    for tiled in nested(roots, inside):
+
+    def inside(tiled: RegionInstruction) -> list[RegionInstruction]:
+        return [inner for region in tiled.regions for inner in region.instructions]
+
+    for tiled in nested(region.instructions, inside):
         name = tiled.instruction.name
         names[tiled] = f"{name}.tile_{counts[name]}"
         counts[name] += 1
     return names
 
 
-def _inside(tiled: RegionInstruction) -> list[RegionInstruction]:
-    return [inner for region in tiled.regions for inner in region.instructions]
-
-
-def _nested_lines(
-    roots: Sequence[_Tiled],
-    lines: Callable[[_Tiled, str], Iterable[str]],
-    regions: Callable[[_Tiled], Iterable[tuple[str, Sequence[_Tiled]]]],
-    indent: str,
-) -> Iterator[str]:
-    """Yield the lines of tiled instructions and of those in their regions.
-
-    Args:
-        roots: The instructions.
-        lines: Returns the lines of an instruction, after the given indent.
-        regions: Returns the heading and the instructions of each region of an instruction. The
-            heading begins with the further indent of its braces.
-        indent: Spaces before each line.
-    """
-    todo: list[tuple[_Tiled | str, str]] = [(tiled, indent) for tiled in reversed(roots)]
+def _region_lines(region: TiledRegion, names: dict[RegionInstruction, str]) -> Iterator[str]:
+    todo: list[tuple[RegionInstruction | str, str]]
+    todo = [(tiled, "  ") for tiled in reversed(region.instructions)]
     while todo:
         tiled, indent = todo.pop()
         if isinstance(tiled, str):
             yield indent + tiled
             continue
-        yield from lines(tiled, indent)
-        for heading, inner in reversed([*regions(tiled)]):
-            braces = indent + heading[: -len(heading.lstrip())]
-            todo.append(("}", braces))
-            todo += [(one, braces + "  ") for one in reversed(inner)]
-            todo.append((f"{heading} {{", indent))
+        inside = ", ".join(_operands(tiled, names))
+        yield f"{indent}{names[tiled]} = {opcode_of(tiled.instruction)}({inside})  {tiled.tile}"
+        for k, inner in reversed([*enumerate(tiled.regions)]):
+            todo.append(("}", indent))
+            todo += [(one, indent + "  ") for one in reversed(inner.instructions)]
+            todo.append((f"region #{k} {{", indent))
 
 
 def _operands(tiled: RegionInstruction, names: dict[RegionInstruction, str]) -> list[str]:
@@ -192,7 +161,7 @@ def space_json(space: TilingSpace) -> dict[str, Any]:
 
 def kernel_json(kernel: TiledKernel) -> dict[str, Any]:
     """Return the tiling space, tiled instructions and refusals of a kernel as JSON data."""
-    names = _names(kernel.region.instructions, _inside)
+    names = _names(kernel.region)
     found = space_json(kernel.space)
     found["tiled"] = _region_json(kernel.region, names)
     found["refusals"] = [refusal_json(refusal) for refusal in kernel.refusals]
@@ -242,29 +211,3 @@ def _region_json(outer: TiledRegion, names: dict[RegionInstruction, str]) -> lis
                 todo += zip(tiled.regions, inner, strict=True)
             into.append(entry)
     return listed
-
-
-# --------------------------------------------------------------------------------------------------
-# The symbolic tiles of a fusion in the format of XLA's analysis.
-
-
-def symbolic_text(tiles: SymbolicTiles) -> str:
-    """Return every tiled instruction with its symbolic tile and map; regions are indented."""
-    names = _names(tiles.nodes, lambda node: [*chain.from_iterable(node.regions)])
-
-    def own(node: TiledNode, indent: str) -> Iterator[str]:
-        operands = ", ".join(names[n] for n in node.operands)
-        yield f"{indent}{names[node]} = {opcode_of(node.instruction)}({operands})"
-        inner = indent + "  "
-        yield f"{inner}hlo: {print_instruction(node.instruction)}"
-        yield node.tile.text(inner).replace(f"\n{inner}  ", f"\n{inner}")
-        yield f"{inner}indexing map: {node.map}"
-        if node.runtime:
-            yield f"{inner}runtime variables: {', '.join(names[n] for n in node.runtime)}"
-        if node.regions:
-            yield f"{inner}regions sizes: [{', '.join(str(len(r)) for r in node.regions)}]"
-
-    def regions(node: TiledNode) -> Iterator[tuple[str, Sequence[TiledNode]]]:
-        yield from ((f"  region {k}", region) for k, region in enumerate(node.regions))
-
-    return "\n".join(_nested_lines(tiles.nodes, own, regions, ""))
