@@ -11,7 +11,7 @@ from msgspec import Struct
 from hloscope.api.costs import Cost, cost_of
 from hloscope.api.invalid import Invalid, check, check_part
 from hloscope.api.memory import Model
-from hloscope.cost import AccessCost, KernelCost, is_judged_by_threads, running, target_of
+from hloscope.cost import KernelCost, is_judged_by_threads, running, target_of
 from hloscope.display import (
     COALESCE_SCHEMA,
     FOOTPRINT_SCHEMA,
@@ -111,11 +111,6 @@ class ProgramCoalescing(Shown):
     def refused_by_maker(self) -> dict[str, int]:
         """Return the number of kernels without a result by maker, largest number first."""
         return dict(Counter([one.maker for one in self.refused]).most_common())
-
-    def worst(self, top: int | None = None) -> list[AccessCost]:
-        """Return the accesses that transfer unused bytes, largest total first; at most `top`."""
-        wasteful = [access for access in self.cost.model.accesses if access.wasted]
-        return sorted(wasteful, key=lambda access: -access.wasted)[:top]
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
         """Return the groups of accesses with the most unused bytes as rows of text, with their sum.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from threading import Timer
 from time import monotonic
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO, TypeVar, cast
 
 import click
 
@@ -172,8 +172,6 @@ def finish() -> None:
 #
 # Source: https://no-color.org.
 
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 COLOUR: Final = "hloscope.colour"
 """Key of `click.Context.meta`: the choice of `--color`; `auto` if it is absent."""

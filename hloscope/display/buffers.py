@@ -223,11 +223,9 @@ def timeline_points(least: Sequence[int]) -> list[int]:
     return sorted(kept)
 
 
-def buffer_json(
-    buffer: Buffer, memory: ProgramMemory, value: Value | None = None
-) -> dict[str, Any]:
-    """Return a buffer as JSON, named after `value`, or after its first value."""
-    value = value or buffer.values[0]
+def buffer_json(buffer: Buffer, memory: ProgramMemory) -> dict[str, Any]:
+    """Return a buffer as JSON, named after its first value."""
+    value = buffer.values[0]
     return {
         "name": value.name,
         "kind": buffer.kind,

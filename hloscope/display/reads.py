@@ -452,20 +452,19 @@ def to_html(answer: Answer, at: Index | None = None) -> str:
     return page(headline(answer.instruction, answer.opcode), html_fragment(answer, at))
 
 
-def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:
+def html_fragment(answer: Answer, at: Index | None = None) -> str:
     """Return the result as HTML without the page around it, for a notebook's cell.
 
     Args:
         answer: The result of the indexing query.
         at: Index of the element in the picture; by default the one in the middle.
-        picture: Include the picture.
     """
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _page_rows(answer)
     )
     names = ("output", answer.what, "shape", "map", "where", "precision")
     heads = "".join(f"<th>{name}</th>" for name in names)
-    drawn = to_svg(answer, at) if picture and answer.outputs else ""
+    drawn = to_svg(answer, at) if answer.outputs else ""
     return styled(
         f"<p><code>{in_page(headline(answer.instruction, answer.opcode))}</code></p>\n"
         f"{drawn}<table>\n<tr>{heads}</tr>\n{rows}\n</table>\n"

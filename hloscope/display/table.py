@@ -92,32 +92,6 @@ def table_of(columns: Sequence[Column[Any]], rows: Sequence[Sequence[str]]) -> T
     )
 
 
-def alike(table: Table, but: Sequence[int], top: int | None = None) -> Table:
-    """Return the table with one row in place of all rows that are equal apart from some columns.
-
-    Args:
-        table: The table; the first row of each kind keeps its place.
-        but: Numbers of the columns that may differ; the number of merged rows is added to the text
-            of the first of them.
-        top: Maximum number of rows in the result.
-
-    >>> table = Table(["bytes", "kernel"], [["8", "a"], ["8", "b"], ["4", "c"]])
-    >>> [row for row in alike(table, [1]).rows]
-    [('8', 'a and 1 like it'), ('4', 'c')]
-    """
-    groups: dict[tuple[str, ...], list[Sequence[str]]] = {}
-    for row in table.rows:
-        key = tuple([cell for column, cell in enumerate(row) if column not in but])
-        groups.setdefault(key, []).append(row)
-    rows = []
-    for first, *others in [*groups.values()][:top]:
-        cells = list(first)
-        if others:
-            cells[but[0]] += f" and {len(others)} like it"
-        rows.append(tuple(cells))
-    return table._replace(rows=rows)
-
-
 def columns(
     rows: Iterable[Sequence[str]],
     *,
