@@ -113,7 +113,6 @@ if TYPE_CHECKING:
     from hloscope.api.measuring import (
         MEASURED_SORTS as MEASURED_SORTS,
         Measured as Measured,
-        measure as measure,
     )
     from hloscope.api.memory import (
         DEVICES as DEVICES,
@@ -123,7 +122,6 @@ if TYPE_CHECKING:
         Model as Model,
         bank_conflicts as bank_conflicts,
         footprints_of as footprints_of,
-        thread_map_of as thread_map_of,
     )
     from hloscope.api.moments import Moment as Moment
     from hloscope.api.passes import (
@@ -175,7 +173,6 @@ if TYPE_CHECKING:
         Movement as Movement,
         cancellation_of as cancellation_of,
         cancellations as cancellations,
-        movement_of as movement_of,
     )
     from hloscope.api.scanning import ScanReport as ScanReport, scan_files as scan_files
     from hloscope.api.selecting import SORTS as SORTS, Selection as Selection, sort_key as sort_key
@@ -185,11 +182,7 @@ if TYPE_CHECKING:
         schema as schema,
         schema_names as schema_names,
     )
-    from hloscope.api.symbolic_maps import (
-        Parametric as Parametric,
-        ParametricMap as ParametricMap,
-        parametric as parametric,
-    )
+    from hloscope.api.symbolic_maps import parametric as parametric
     from hloscope.api.tensor import Element as Element, Tensor as Tensor
     from hloscope.api.tiling import (
         SpaceTiling as SpaceTiling,
@@ -211,12 +204,15 @@ if TYPE_CHECKING:
     from hloscope.cost import GROUPINGS as GROUPINGS
     from hloscope.display import (
         MEMORY_GROUPINGS as MEMORY_GROUPINGS,
+        Parametric as Parametric,
+        ParametricMap as ParametricMap,
         check_grouping as check_grouping,
     )
     from hloscope.fusion import Convention as Convention
     from hloscope.indexing import IndexingMap as IndexingMap
     from hloscope.interpreter import EvaluationError as EvaluationError
     from hloscope.ir import Computation as Computation, Module as Module
+    from hloscope.memory import parse_thread_map as parse_thread_map
     from hloscope.passes import (
         FOLD_BYTES as FOLD_BYTES,
         FOLD_ELEMENTS as FOLD_ELEMENTS,

@@ -196,9 +196,7 @@ def _bytecode(data: bytes, name: str) -> bytes:
     return data if is_bytecode(data) else read_exported(data, name)[0].module
 
 
-def artifact_text(
-    data: bytes, name: str, *, vhlo: bool = False, generic: bool = False, locations: bool = True
-) -> str:
+def artifact_text(data: bytes, name: str, *, vhlo: bool = False, generic: bool = False) -> str:
     """Return the text of the program in an artifact, with its locations if it has any.
 
     Args:
@@ -206,21 +204,19 @@ def artifact_text(
         name: Name of the artifact in messages.
         vhlo: Print the VHLO of the artifact's version instead of StableHLO.
         generic: Print all ops in generic form.
-        locations: Print locations.
     """
     if vhlo:
         tree = read_bytecode(_bytecode(data, name), name).module
-        return print_vhlo(tree, generic=generic, locations=locations and has_locations(tree))
-    return text_of_tree(artifact_tree(data, name), generic=generic, locations=locations)
+        return print_vhlo(tree, generic=generic, locations=has_locations(tree))
+    return text_of_tree(artifact_tree(data, name), generic=generic)
 
 
-def text_of_tree(tree: Operation, *, generic: bool = False, locations: bool = True) -> str:
-    """Return the text of a StableHLO program.
+def text_of_tree(tree: Operation, *, generic: bool = False) -> str:
+    """Return the text of a StableHLO program, with its locations if there are any.
 
-    `generic` prints all ops in generic form, `locations` prints their locations if there are any.
+    `generic` prints all ops in generic form.
     """
-    locations = locations and has_locations(tree)
-    return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=locations)
+    return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=has_locations(tree))
 
 
 def vhlo_text(
@@ -283,8 +279,6 @@ class Diagnosis(Shown, Health, frozen=True):
 
     def __str__(self) -> str:
         return visible(health_text(self).rstrip("\n"))
-
-    __repr__ = __str__
 
 
 def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Diagnosis:

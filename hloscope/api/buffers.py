@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.api.finding import find
 from hloscope.api.moments import TOP, Moment
@@ -67,36 +67,15 @@ from hloscope.display import (
 )
 from hloscope.errors import UnknownNameError
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Module
-from hloscope.memory.dumps import DumpedModule
 from hloscope.support.devices import DEFAULT, Device, device_of
 from hloscope.support.lazy import lazy
 from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.display as display
+    from hloscope.api.program import Program
 else:
     display = lazy("hloscope.display")
-
-COLUMNS: Final[Columns] = {
-    "name": "string", "computation": "string", "type": "string", "kind": "string",
-    "memory_space": "int64", "bytes": "int64", "first": "int64", "last": "int64",
-}  # fmt: skip
-"""Columns of the table of buffers; `first` and `last` are moments of the schedule."""
-
-
-class MemorySource(Protocol):
-    """The attributes of a program from which its memory is computed."""
-
-    @property
-    def module(self) -> Module: ...
-    @property
-    def file(self) -> str: ...
-    @property
-    def dump(self) -> DumpedModule | None: ...
-
-    @property
-    def allocated(self) -> int | None: ...
 
 
 class MemoryAnswer(Tabular):
@@ -121,7 +100,7 @@ class MemoryAnswer(Tabular):
         model: Its buffers and the bytes in use at every moment.
     """
 
-    def __init__(self, program: MemorySource) -> None:
+    def __init__(self, program: Program) -> None:
         """Store a program; its buffers are computed at the first access."""
         self.program: Final = program
         self.model: Final = ProgramMemory(program.module)
@@ -332,7 +311,7 @@ class MemoryAnswer(Tabular):
             NoMomentsError: The program has no schedule.
             UnknownNameError: No device has that name.
         """
-        return fit_text(self.model, _known_device(device))
+        return fit_text(self.model, device_of(device) if isinstance(device, str) else device)
 
     def device(self, name: str | None) -> str | None:
         """Return the name of the device whose memory the program is compared with.
@@ -454,8 +433,7 @@ class MemoryAnswer(Tabular):
         Raises:
             NoMomentsError: The program has no schedule.
         """
-        where = None if device is None else _known_device(device)
-        return memory_plot(self.name, self.model, where)
+        return memory_plot(self.name, self.model, _known(device))
 
     def to_svg(self, device: str | Device | None = None) -> str:
         """Return a picture of live bytes over the schedule, by kind and source line.
@@ -476,8 +454,7 @@ class MemoryAnswer(Tabular):
         >>> "peak 8 KiB at 1" in program.memory().to_svg()
         True
         """
-        where = None if device is None else _known_device(device)
-        return memory_svg([(self.name, self.model)], where)
+        return memory_svg([(self.name, self.model)], _known(device))
 
     def to_html(self, device: str | Device | None = None) -> str:
         """Return one HTML file with the picture and the text; it loads no other file.
@@ -491,10 +468,11 @@ class MemoryAnswer(Tabular):
         """
         return page(self.name, styled(self.to_svg(device) + preformatted(str(self))))
 
-    @property
-    def columns(self) -> Columns:
-        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
-        return COLUMNS
+    columns: Final[Columns] = {
+        "name": "string", "computation": "string", "type": "string", "kind": "string",
+        "memory_space": "int64", "bytes": "int64", "first": "int64", "last": "int64",
+    }  # fmt: skip
+    """Columns of the table of buffers; `first` and `last` are moments of the schedule."""
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield a row for each buffer, named after the buffer's first value.
@@ -532,15 +510,12 @@ class MemoryAnswer(Tabular):
             NoMomentsError: The program has no schedule.
             UnknownNameError: No device has that name.
         """
-        where = None if device is None else _known_device(device)
-        return display.plot_memory(self.name, self.model, ax, where)
+        return display.plot_memory(self.name, self.model, ax, _known(device))
 
     def __str__(self) -> str:
         if not self.has_moments:
             return visible("\n".join(self.first_lines()))
         return visible("\n".join([*self.first_lines(), "", str(self.peak), "", *self.answers()]))
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         drawn = self.to_svg(self.device(None)) if self.has_moments else ""
@@ -610,8 +585,8 @@ class MemoryDifferenceAnswer(Shown):
             DeviceError: The file does not describe a device.
             UnknownNameError: No device has that name.
         """
-        where = None if device is None else _known_device(device)
-        return memory_svg([(one.name, one.model) for one in (self.before, self.after)], where)
+        programs = [(one.name, one.model) for one in (self.before, self.after)]
+        return memory_svg(programs, _known(device))
 
     def to_html(self, device: str | Device | None = None) -> str:
         """Return one HTML file with both programs' pictures and the text; it loads no other file.
@@ -626,11 +601,10 @@ class MemoryDifferenceAnswer(Shown):
     def __str__(self) -> str:
         return visible("\n".join(self.lines()))
 
-    __repr__ = __str__
-
     def _repr_html_(self) -> str:
         return styled(self.to_svg() + preformatted(str(self)))
 
 
-def _known_device(device: str | Device) -> Device:
+def _known(device: str | Device | None) -> Device | None:
+    """Return a device, which may be given by its name; `None` for none."""
     return device_of(device) if isinstance(device, str) else device

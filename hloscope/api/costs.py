@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.api.invalid import Invalid
 from hloscope.api.savings import (
@@ -62,8 +62,7 @@ from hloscope.display import (
     time_text,
 )
 from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.fusion import Analysis
-from hloscope.ir import Computation, Instruction, Module, size_text
+from hloscope.ir import Computation, Instruction, size_text
 from hloscope.memory import Memory
 from hloscope.support.devices import DEFAULT, Device, device_of, gpu_of, gpu_with
 from hloscope.support.lazy import lazy
@@ -72,6 +71,7 @@ from hloscope.support.source import visible
 if TYPE_CHECKING:
     import hloscope.api.measuring as measuring
     import hloscope.display as display
+    from hloscope.api.program import Program
     from hloscope.memory.dumps import DumpedModule
 else:
     display = lazy("hloscope.display")
@@ -98,19 +98,6 @@ _AMOUNTS: Final[dict[str, Callable[[KernelCost], int]]] = {
 }
 
 
-class CostSource(Protocol):
-    """The attributes of a program from which its cost is computed."""
-
-    @property
-    def module(self) -> Module: ...
-    @property
-    def file(self) -> str: ...
-    @property
-    def analysis(self) -> Analysis: ...
-    @property
-    def dump(self) -> DumpedModule | None: ...
-
-
 class Cost(Tabular):
     """The cost of a program; prints itself, also in notebooks.
 
@@ -133,7 +120,7 @@ class Cost(Tabular):
 
     def __init__(
         self,
-        program: CostSource,
+        program: Program,
         model: ProgramCost,
         memory: Memory,
         *,
@@ -323,7 +310,7 @@ class Cost(Tabular):
             InputError: The file does not exist, or it profiles another program.
             ParseError: The file is not a profile, or is damaged.
         """
-        return measuring.measure(self, os.fspath(profile))
+        return measuring.Measured.of(self, os.fspath(profile))
 
     def to_json(self, by: str = "group", *, sort: str = "bound") -> dict[str, Any]:
         """Return an object of schema `hloscope.cost/1`; see `groups` for the arguments."""
@@ -434,10 +421,13 @@ class Cost(Tabular):
             found[f"transfers are not counted: {NOT_JUDGED} (--as-if h100 takes an H100's)"] = None
         return list(found)
 
-    @property
-    def columns(self) -> Columns:
-        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
-        return COLUMNS
+    columns: Final[Columns] = {
+        "name": "string", "computation": "string", "op_name": "string", "source": "string",
+        "maker": "string", "runs": "int64", "fewest_runs": "int64", "most_runs": "int64",
+        "read_bytes": "int64", "written_bytes": "int64", "bytes_exact": "bool", "flops": "int64",
+        "bound_ps": "int64", "limited_by": "string", "unused_bytes": "int64",
+    }  # fmt: skip
+    """Columns of the table of kernels: keys of a kernel of schema `hloscope.cost/1`."""
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each kernel, as in schema `hloscope.cost/1`.
@@ -481,20 +471,9 @@ class Cost(Tabular):
         rows = table_text(table)
         return visible("\n".join([self.about, "", rows, "", *self._lines_below()]))
 
-    __repr__ = __str__
-
     def _repr_html_(self) -> str:
         below = preformatted("\n".join(self._lines_below()))
         return styled(preformatted(self.about) + table_html(self._shown_table()) + below)
-
-
-COLUMNS: Final[Columns] = {
-    "name": "string", "computation": "string", "op_name": "string", "source": "string",
-    "maker": "string", "runs": "int64", "fewest_runs": "int64", "most_runs": "int64",
-    "read_bytes": "int64", "written_bytes": "int64", "bytes_exact": "bool", "flops": "int64",
-    "bound_ps": "int64", "limited_by": "string", "unused_bytes": "int64",
-}  # fmt: skip
-"""Columns of the table of kernels: keys of a kernel of schema `hloscope.cost/1`."""
 
 
 def _equal(kernel: KernelCost) -> Hashable:
@@ -518,7 +497,7 @@ def _equal_access(access: AccessCost) -> Hashable:
 
 
 def cost_of(
-    program: CostSource,
+    program: Program,
     memory: Memory,
     only: Iterable[tuple[Computation, Instruction]] | None = None,
     *,
@@ -562,7 +541,7 @@ def device_of_dump(dump: DumpedModule | None) -> str:
 
 
 def cost_on(
-    program: CostSource,
+    program: Program,
     device: str | None = None,
     *,
     as_if: str | None = None,

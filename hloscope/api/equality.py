@@ -18,7 +18,7 @@ from hloscope.display import Answer, Shown, differences_json, differences_text
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import Convention, StructureIds, counterparts, leaf_types, with_origins
 from hloscope.indexing import IndexingMap, counts_of, major_to_minor
-from hloscope.ir import Computation, Instruction, Module, TensorType, Type
+from hloscope.ir import Computation, Instruction, Module, TensorType, TupleType, Type
 from hloscope.proof import (
     SECONDS_ALL,
     SECONDS_EQUAL,
@@ -46,11 +46,13 @@ Comparable: TypeAlias = IndexingMap | InstructionView | ComputationView | Progra
 """Objects that can be compared with an object of the same type."""
 
 
-def _comparable(given: Comparable | Readable) -> Comparable:
-    """Return a map, instruction or computation unchanged; read any other argument as a program."""
+def _comparable(
+    given: Comparable | Readable,
+) -> IndexingMap | InstructionView | ComputationView:
+    """Return a map, instruction or computation unchanged; else the entry of the given program."""
     if isinstance(given, IndexingMap | InstructionView | ComputationView):
         return given
-    return Program.of(given)
+    return Program.of(given).entry
 
 
 def comparisons(
@@ -85,7 +87,7 @@ def comparisons(
             wrong = [*_operand_types(a.ir.operands, b.ir.operands, "operand")]
             wrong += _types("output", a.ir.type, b.ir.type)
             yield from wrong or _answers(a.indexing(None), b.indexing(None), _headers(a, b))
-        case Program() | ComputationView(), Program() | ComputationView():
+        case ComputationView(), ComputationView():
             yield from _compared(a, b, seconds)
         case _:
             raise TypeError("A and B are two maps, two instructions or two programs")
@@ -131,7 +133,7 @@ def movements(
         and not isinstance(b, InstructionView)
         # With equal sizes and layouts an index and an address correspond, so the comparison of
         # indices decides, which is cheaper and compares callees structurally.
-        and _have_equal_addresses(_computation(a), _computation(b))
+        and _have_equal_addresses(a.ir, b.ir)
     ):
         yield from _compared(a, b, seconds)
         return
@@ -165,25 +167,18 @@ def _moved(
         yield from _answers(one, other, _headers(a, b), order)
 
 
-def _headers(*views: Program | ComputationView | InstructionView) -> list[Header]:
+def _headers(*views: ComputationView | InstructionView) -> list[Header]:
     """Return the module attributes of the program of each view."""
-    programs = [view if isinstance(view, Program) else view.program for view in views]
-    return [program.module.extras for program in programs]
+    return [view.program.module.extras for view in views]
 
 
-def _computation(a: Program | ComputationView) -> Computation:
-    return a.entry.ir if isinstance(a, Program) else a.ir
-
-
-def _compared(
-    a: Program | ComputationView, b: Program | ComputationView, seconds: float
-) -> Iterator[Compared]:
-    """Compare the accesses of two programs or computations, output by output.
+def _compared(a: ComputationView, b: ComputationView, seconds: float) -> Iterator[Compared]:
+    """Compare the accesses of two computations, output by output.
 
     If types of parameters or outputs differ, only these differences are yielded. `seconds` is the
     maximum processor time.
     """
-    one, other = _computation(a), _computation(b)
+    one, other = a.ir, b.ir
     wrong = [*_operand_types(one.parameters, other.parameters, "parameter")]
     wrong += _types("output", one.root.type, other.root.type)
     if wrong:
@@ -221,16 +216,16 @@ def _types(what: str, a: Type, b: Type) -> Iterator[Compared]:
         yield _different(here, f"{len(ours)} {said}, and {len(theirs)}")
         return
     for k, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-        if _without_layout(mine) != _without_layout(other):
+        if without_layouts(mine) != without_layouts(other):
             here = f"output {k}" if what == "output" else what + (f"{{{k}}}" if k else "")
             yield _different(here, f"type {_type_text(mine)}, and {_type_text(other)}")
 
 
-def _without_layout(type: Type) -> object:
-    """Return the type without its layout, for comparison."""
-    if isinstance(type, TensorType):
-        return replace(type, layout=None)
-    return type
+def without_layouts(type: Type) -> Type:
+    """Return a type without layouts, also inside tuples."""
+    if isinstance(type, TupleType):
+        return TupleType(tuple(map(without_layouts, type.elements)))
+    return replace(type, layout=None) if isinstance(type, TensorType) else type
 
 
 def _type_text(type: Type) -> str:
@@ -267,15 +262,11 @@ def _by_name(a: InstructionView, b: InstructionView) -> list[int]:
     Raises:
         UnknownNameError: The names differ, or a name is repeated.
     """
-    ours, theirs = ([p.name for p in _parameters(x)] for x in (a, b))
+    ours, theirs = ([p.name for p in x.computation.ir.parameters] for x in (a, b))
     if sorted(ours) != sorted(theirs) or len(set(ours)) < len(ours):
         both = ", ".join(ours[:4]) or "none", ", ".join(theirs[:4]) or "none"
         raise UnknownNameError(f"parameters have not the same names: {both[0]}; and {both[1]}")
     return [theirs.index(name) for name in ours]
-
-
-def _parameters(view: InstructionView) -> tuple[Instruction, ...]:
-    return view.computation.ir.parameters
 
 
 def _answers(
@@ -417,8 +408,6 @@ class Comparison(Shown, Differences, frozen=True):
 
     def __str__(self) -> str:
         return visible("\n".join(differences_text(self, most=MOST_CHANGES)))
-
-    __repr__ = __str__
 
 
 def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Comparison:

@@ -17,7 +17,8 @@ from msgspec import Struct
 from hloscope.api.finding import find
 from hloscope.api.memory import Model
 from hloscope.api.program import read
-from hloscope.api.ptx import MOST_INDEX, drawn, from_memory, kernel_of_ptx, read_ptx, to_memory
+from hloscope.api.ptx import MOST_INDEX, from_memory, kernel_of_ptx, read_ptx, to_memory
+from hloscope.api.running import drawn
 from hloscope.display import ExecutedKernel, KernelArray
 from hloscope.errors import HloscopeError, InputError, UnsupportedError
 from hloscope.fusion import leaf_types
@@ -38,7 +39,7 @@ from hloscope.memory.ptx import (
     execute,
 )
 from hloscope.ops import Fusion, Sort
-from hloscope.proof import load
+from hloscope.proof import leaves, load
 from hloscope.support.arrays import Array
 from hloscope.support.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 
@@ -383,7 +384,7 @@ def _compared(
         (result,) = evaluate(instruction.calls[0], operands, world)
     except HloscopeError as error:
         return f"not compared: {error.message}"
-    expected = [result] if not isinstance(result, tuple) else list(_flat(result))
+    expected = [array for array, _ in leaves(result, instruction.type)]
     outputs = [(leaf, f) for leaf, f in zip(given, found, strict=True) if leaf.role == "output"]
     for (leaf, content), right in zip(outputs, expected, strict=True):
         size = -(-leaf.type.num_elements * leaf.type.element.bits // 8)
@@ -393,9 +394,3 @@ def _compared(
         if difference is not None:
             return f"{leaf.name} differs: {difference}"
     return "equal"
-
-
-def _flat(value: Any) -> list[Array]:
-    if isinstance(value, tuple):
-        return [array for part in value for array in _flat(part)]
-    return [np.asarray(value)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from hloscope import cost, display, memory, movement, tiling
@@ -12,7 +12,8 @@ from hloscope.api.invalid import Invalid
 from hloscope.api.memory import Model
 from hloscope.api.overview import about, cost_sheet, memory_sheet
 from hloscope.api.program_kernels import kernels_of
-from hloscope.api.savings import movement_of
+from hloscope.api.savings import Movement
+from hloscope.api.views import placed
 from hloscope.checks import scan
 from hloscope.display.explorer import (
     Answers,
@@ -33,11 +34,12 @@ from hloscope.display.explorer import (
     tile_facts,
 )
 from hloscope.errors import HloscopeError
-from hloscope.fusion import Analysis, has_runtime, linear, physical
-from hloscope.indexing import Access, Accesses
+from hloscope.fusion import Analysis, has_runtime
+from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, Type
 from hloscope.proof import compared_extras, differences_of_programs
 from hloscope.support import devices
+from hloscope.support.lazy import once_for_each
 from hloscope.support.source import visible
 from hloscope.support.system import CAN_FORK
 
@@ -145,7 +147,7 @@ class _PageBuilder:
 
         Its result holds for every instruction of that structure.
         """
-        self._placed: dict[tuple[Accesses, Type, Type, bool], Accesses] = {}
+        self._placed = cache(placed)  # many instructions have equal accesses and types
         self._rows: dict[tuple[int, int, tuple[int, ...], int, int], tuple[Any, int, bool]] = {}
         self._names_others = False
 
@@ -347,34 +349,13 @@ class _PageBuilder:
         key = number, leaf, tuple(map(id, some)), id(here), id(there)
         known = self._rows.get(key)
         if known is None:
-            in_order = self._in_order(some, here, there, is_linear=False)
-            in_line = self._in_order(some, here, there, is_linear=True)
+            in_order = self._placed(some, here, there, "physical")
+            in_line = self._placed(some, here, there, "linear")
             row = self._told.row(Read(number, leaf, some, in_order, in_line))
             names = any([has_runtime((a,)) or (a.replica and a.replica.runtime) for a in some])
             known = self._rows[key] = (some, here, there), row, names  # which keeps them alive
         self._names_others |= known[2]
         return known[1]
-
-    def _in_order(self, some: Accesses, here: Type, there: Type, *, is_linear: bool) -> Accesses:
-        """Return the accesses between physical (or linear) indices of the two tensors.
-
-        Results are cached, because many instructions have equal accesses and types.
-
-        Args:
-            some: The accesses between logical indices.
-            here: Type of the tensor that the maps start from.
-            there: Type of the tensor that the maps lead to.
-            is_linear: Use linear positions instead of physical indices.
-        """
-        key = some, here, there, is_linear
-        known = self._placed.get(key)
-        if known is None:
-            try:
-                known = (linear if is_linear else physical)(some, here, there)
-            except HloscopeError as error:  # an array without bounds has no addresses
-                known = (Access.unknown(error.message),)
-            self._placed[key] = known
-        return known
 
     # ------------------------------------------------------------------------------- verdicts
 
@@ -397,7 +378,6 @@ class _PageBuilder:
         These data contain no names, so kernels of equal structure share one entry.
         """
         asked = self._memory
-        known: dict[int, tuple[Any, int]] = {}
         target = cost.target_of(self.program.module)
         if target.kind in ("cpu", "tpu"):  # its kernels have no threads of a GPU
             reason = f"compiled for {target.kind}: {target.evidence}"
@@ -405,16 +385,15 @@ class _PageBuilder:
             for _, ins in self._kernels():
                 self.kernels.add("coalesce", self.numbering.numbers[ins], number)
             return
+        # Equal kernels share their answer.
+        facts: Callable[[memory.Coalescing], int] = once_for_each(
+            lambda answer: self.kernels.number(coalescing_facts(answer))
+        )
         for _, ins in self.shown(self._kernels(), "coalescing"):
             try:
-                answer = asked.of_equal(ins)
+                number = facts(asked.of_equal(ins))
             except HloscopeError as error:
                 number = self.kernels.number({"refused": visible(error.message)})
-            else:
-                if id(answer) not in known:
-                    told = answer, self.kernels.number(coalescing_facts(answer))
-                    known[id(answer)] = told  # which keeps it alive
-                number = known[id(answer)][1]
             self.kernels.add("coalesce", self.numbering.numbers[ins], number)
 
     def footprints(self) -> None:
@@ -443,7 +422,7 @@ class _PageBuilder:
         sources: dict[movement.Chain, list[str]] = {}
         by_pattern: dict[object, tuple[int, tuple[int | None, ...]]] = {}
         structure_ids = self.program.analysis.structure_ids
-        found = movement_of(self.program.module, self.invalid, structure_ids)
+        found = Movement(self.program.module, self.invalid, structure_ids)
         for figures in found.savings.figures:
             chain = figures.chain
             if chain is None:

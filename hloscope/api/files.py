@@ -129,7 +129,8 @@ def read_stream(stream: BinaryIO, name: str) -> bytes:
     first = stream.read(_BLOCK)
     blocks = _blocks(first, stream)
     if first.startswith(GZIP):
-        return _joined(_gunzipped(blocks, name), name, "decompressed ")
+        made = _decompressed(blocks, name, lambda: zlib.decompressobj(31), zlib.error, "gzip")
+        return _joined(made, name, "decompressed ")
     if first.startswith(ZSTD):
         return _joined(_unzstd(blocks, name), name, "decompressed ")
     binary = MLIR in first or is_proto(first) or is_xspace(first)
@@ -162,16 +163,6 @@ def _joined(blocks: Iterator[bytes], name: str, how: str) -> bytes:
             raise InputError(f"{name} has more than {MOST_INPUT >> 20} MiB of {how}text")
         parts.append(block)
     return b"".join(parts)
-
-
-def _gunzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Yield the decompressed content of consecutive gzip members.
-
-    Args:
-        blocks: The compressed bytes, in blocks of any size.
-        name: Name of the file in messages.
-    """
-    return _decompressed(blocks, name, lambda: zlib.decompressobj(31), zlib.error, "gzip")
 
 
 def _decompressed(

@@ -173,6 +173,16 @@ def pieces_of(source: Source, *, split: bool) -> list[str]:
     return ["\n" * (line - 1) + piece for line, piece in pieces]
 
 
+def programs_in(source: Source, *, split: bool) -> Iterator[Source]:
+    """Yield the programs of a text; with `split`, pieces without code are skipped.
+
+    The arguments are those of `pieces_of`.
+    """
+    for text in pieces_of(source, split=split):
+        if not split or _COMMENT.sub("", text).strip():
+            yield Source(source.name, text)
+
+
 def joined(texts: Iterable[str]) -> str:
     r"""Join programs into one text, with `// -----` between them.
 
@@ -196,12 +206,10 @@ def modules_of(source: Source, *, split: bool = False) -> Iterator[Module]:
     >>> [m.entry.name for m in modules_of(Source("two", f"{text}\n// -----\n{text}"), split=True)]
     ['e', 'e']
     """
-    for text in pieces_of(source, split=split):
-        if not split or _COMMENT.sub("", text).strip():
-            in_hlo = language_of(Source(source.name, text)) == "hlo"
-            yield (hlo_parser.parse_hlo if in_hlo else stablehlo.parse_stablehlo)(
-                text, name=source.name
-            )
+    for piece in programs_in(source, split=split):
+        is_hlo = language_of(piece) == "hlo"
+        parse = hlo_parser.parse_hlo if is_hlo else stablehlo.parse_stablehlo
+        yield parse(piece.text, name=piece.name)
 
 
 def entry_of(module: Module, name: str | None) -> Computation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -14,7 +13,6 @@ from hloscope.display import (
     Answer,
     Columns,
     OperandAnswer,
-    OperandAnswers,
     OutputAnswer,
     Tabular,
     TensorAnswers,
@@ -64,7 +62,6 @@ class Indexing(Tabular):
     ) -> None:
         self.answer: Final = answer
         self.asked_module: Final = module
-        self.while_asked: Final = nullcontext()
         self._file = file
         self._symbolic = symbolic
 
@@ -228,10 +225,11 @@ class Indexing(Tabular):
         """Return the maps as LaTeX: an `aligned` environment, which needs `amsmath`."""
         return display.to_latex(self.answer)
 
-    @property
-    def columns(self) -> Columns:
-        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
-        return COLUMNS
+    columns: Final[Columns] = {
+        "output": "int64", "operand": "int64", "name": "string", "type": "string", "map": "string",
+        "precision": "string", "reason": "string",
+    }  # fmt: skip
+    """Columns of the table of maps."""
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield a row for each map, output by output; an operand without accesses has no row."""
@@ -252,18 +250,9 @@ class Indexing(Tabular):
     def __str__(self) -> str:
         return visible(to_text(self.answer))
 
-    __repr__ = __str__
-
     @explains_invalid_program
     def _repr_html_(self) -> str:
         return display.html_fragment(self.answer)
-
-
-COLUMNS: Final[Columns] = {
-    "output": "int64", "operand": "int64", "name": "string", "type": "string", "map": "string",
-    "precision": "string", "reason": "string",
-}  # fmt: skip
-"""Columns of the table of maps."""
 
 
 class _Proving:
@@ -294,7 +283,7 @@ class _Proving:
         If an output has many tensors, those that it does not depend on are checked together.
         """
         operands = output.operands
-        if not self._is_wide or not isinstance(operands, OperandAnswers):
+        if not self._is_wide:
             return [(operand, self._of(operand)) for operand in operands], None
         reached, rest = self._verifier.reached(
             self._answer.instruction, output.number, self._answer.computation
@@ -336,11 +325,7 @@ class _Proving:
         )
         for output, (each, rest), checks in zip(outputs, asked, found, strict=True):
             told = self._with_proofs(each, None if self._is_inverse else rest, checks)
-            operands = output.operands
-            if rest is not None and isinstance(operands, OperandAnswers):
-                yield OutputAnswer(output.number, output.type, operands.proved(told, rest))
-            else:
-                yield OutputAnswer(output.number, output.type, told)
+            yield replace(output, operands=output.operands.proved(told, rest))
 
     def _maps(self, each: _Each) -> list[tuple[int, int, Accesses]]:
         """Return (operand number, tensor number, accesses) of each tensor to prove.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property, wraps
 from typing import Any, Final, ParamSpec, TypeVar, cast
 from weakref import WeakSet
@@ -46,7 +47,7 @@ class Invalid:
 
     def __init__(self, module: Module) -> None:
         self._module: Final = module
-        self.findings: Final = _findings(module)
+        self.findings: Final = () if is_known_valid(module) else tuple(findings(module))
         self.reasons: Final = self._reasons() if self.findings else {}
 
     def _reasons(self) -> dict[Instruction, str]:
@@ -131,10 +132,6 @@ class Invalid:
     def is_answered(self, computation: Computation, ins: Instruction) -> bool:
         """Is the instruction valid, and is the number of its computation's runs known?"""
         return ins not in self.reasons and computation not in self.hidden
-
-
-def _findings(module: Module) -> tuple[Diagnostic, ...]:
-    return () if is_known_valid(module) else tuple(findings(module))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -223,16 +220,16 @@ def explains_invalid_program(question: Callable[P, T]) -> Callable[P, T]:
     """Decorate a query so that an unexpected exception on an invalid program raises `VerifyError`.
 
     After an exception other than `HloscopeError` the program is verified. If it is invalid, its
-    first error is raised, else the exception itself. The first argument of the query has two
-    attributes: `asked_module`, the module to verify, and `while_asked`, a context manager that is
-    active during the query.
+    first error is raised, else the exception itself. The first argument of the query has the
+    attribute `asked_module`, the module to verify. It may have `while_asked`, a context manager
+    that is active during the query.
     """
 
     @wraps(question)
     def asked(*args: P.args, **named: P.kwargs) -> T:
         about = cast(Any, args[0])
         try:
-            with about.while_asked:
+            with getattr(about, "while_asked", nullcontext()):
                 return question(*args, **named)
         except HloscopeError:
             raise

@@ -75,8 +75,6 @@ class LayoutPicture(Shown):
     def __str__(self) -> str:
         return visible(layout_text_of(self.grid))
 
-    __repr__ = __str__
-
     def _repr_html_(self) -> str:
         return styled(self.to_svg())
 

@@ -62,6 +62,11 @@ class Measured(Tabular):
         ]
         self.kernels: Final = tuple(sorted(rows, key=lambda row: -row.time))
 
+    @classmethod
+    def of(cls, cost: Cost, profile: str) -> Measured:
+        """Join the profile at a path with the costs of its program; see `Cost.measured`."""
+        return cls(cost, join(read_profile(FilePath(profile)), cost.program.module))
+
     def groups(self, by: str = "group", *, sort: str = "lost") -> list[Group[MeasuredCost]]:
         """Return the measured kernels in groups, the group with the largest total first.
 
@@ -147,10 +152,13 @@ class Measured(Tabular):
             "notes": [*joined.profile.problems, *joined.notes],
         }
 
-    @property
-    def columns(self) -> Columns:
-        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
-        return COLUMNS
+    columns: Final[Columns] = {
+        "name": "string", "computation": "string", "op_name": "string", "source": "string",
+        "maker": "string", "runs": "int64", "events": "int64", "time_ps": "int64",
+        "bound_ps": "int64", "lost_ps": "int64", "limited_by": "string", "bytes": "int64",
+        "flops": "int64",
+    }  # fmt: skip
+    """Columns of the table of measured instructions: keys of schema `hloscope.measured/1`."""
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each measured instruction, as in schema `hloscope.measured/1`."""
@@ -163,17 +171,6 @@ class Measured(Tabular):
         rows = table_text(table)
         return visible("\n".join([self.about, "", rows, "", *self.notes]))
 
-    __repr__ = __str__
-
-
-COLUMNS: Final[Columns] = {
-    "name": "string", "computation": "string", "op_name": "string", "source": "string",
-    "maker": "string", "runs": "int64", "events": "int64", "time_ps": "int64",
-    "bound_ps": "int64", "lost_ps": "int64", "limited_by": "string", "bytes": "int64",
-    "flops": "int64",
-}  # fmt: skip
-"""Columns of the table of measured instructions: keys of schema `hloscope.measured/1`."""
-
 
 def _equal(row: MeasuredCost) -> Hashable:
     """Return the key by which equal kernels share a group.
@@ -184,17 +181,3 @@ def _equal(row: MeasuredCost) -> Hashable:
     if row.kernel is None:
         return row.instruction
     return row.kernel.maker, row.kernel.footprint.bytes
-
-
-def measure(cost: Cost, profile: str) -> Measured:
-    """Join a profile with the costs of its program.
-
-    Args:
-        cost: The cost of the program.
-        profile: A file of `jax.profiler`, Nsight Systems or rocprof, or a profile directory.
-
-    Raises:
-        InputError: The file does not exist, or it profiles another program.
-        ParseError: The file is not a profile, or is damaged.
-    """
-    return Measured(cost, join(read_profile(FilePath(profile)), cost.program.module))

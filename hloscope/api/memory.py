@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -29,7 +28,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import brief_type
 from hloscope.indexing import IndexingMap
-from hloscope.ir import Computation, Instruction, Module
+from hloscope.ir import Computation, Instruction
 from hloscope.memory import (
     ArrayUse,
     BankUse,
@@ -55,6 +54,7 @@ from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.display as display
+    from hloscope.api.program import Program
     from hloscope.memory.dumps import DumpedModule
 else:
     display = lazy("hloscope.display")
@@ -62,32 +62,6 @@ else:
 DEVICES: Final = tuple(KNOWN_DEVICES)
 LIMITS: Final = tuple(KNOWN_LIMITS)
 """Names of the GPUs with known limits."""
-
-
-def thread_map_of(text: str, tile: tuple[int, ...] | None = None) -> IndexingMap | ThreadLayout:
-    """Parse a thread map: an indexing map, or a layout of Triton or CuTe for a tile.
-
-    Args:
-        text: The text of an indexing map, or of a layout of Triton or CuTe.
-        tile: Sizes of the tile that a layout covers; `None` if the layout determines them.
-
-    Raises:
-        ParseError: The text is neither a map nor a layout.
-    """
-    return parse_thread_map(text, tile)
-
-
-class TrafficSource(Protocol):
-    """The attributes of a program from which its memory traffic is computed."""
-
-    @property
-    def module(self) -> Module: ...
-    @property
-    def file(self) -> str: ...
-    @property
-    def analysis(self) -> Analysis: ...
-    @property
-    def dump(self) -> DumpedModule | None: ...
 
 
 class Model(Struct, frozen=True):
@@ -98,8 +72,8 @@ class Model(Struct, frozen=True):
         threads: Threads of a block of a loop kernel.
         blocks: Blocks of the grid of a loop kernel.
         vector: Elements that a thread of a loop kernel computes.
-        thread_map: Map from threads to output elements, or layout of a tile, that replaces the
-            emitter's.
+        thread_map: Map from threads to output elements that replaces the emitter's, a layout of
+            Triton or CuTe for a tile, or the text of one of these.
         tile: Tile sizes of a block-level fusion, instead of those of its backend config.
         verdicts_only: Compute only XLA's own verdicts.
     """
@@ -108,7 +82,7 @@ class Model(Struct, frozen=True):
     threads: int | None = None
     blocks: int | None = None
     vector: int | None = None
-    thread_map: IndexingMap | ThreadLayout | None = None
+    thread_map: IndexingMap | ThreadLayout | str | None = None
     tile: tuple[int, ...] | None = None
     verdicts_only: bool = False
 
@@ -120,6 +94,7 @@ class Model(Struct, frozen=True):
             dump: The module of the dump folder that the program was read from; `None` without one.
 
         Raises:
+            ParseError: The text of the thread map is neither a map nor a layout.
             UnknownNameError: The device is unknown.
             ValueError: A number is not positive, or there are too many threads.
         """
@@ -130,13 +105,14 @@ class Model(Struct, frozen=True):
                 raise ValueError(f"{name} is {value}; it needs to be from 1 to 2^31 - 1")
         if self.threads is not None and self.threads > 1024:
             raise ValueError(f"{self.threads} threads are more than the 1024 of a block")
+        given = self.thread_map
         return Memory(
             analysis,
             gpu_of(self.device),
             threads=self.threads,
             blocks=self.blocks,
             vector=self.vector,
-            thread_map=self.thread_map,
+            thread_map=parse_thread_map(given, self.tile) if isinstance(given, str) else given,
             tile=self.tile,
             verdicts_only=self.verdicts_only,
             dump=dump,
@@ -157,11 +133,9 @@ class Coalescing(Tabular):
     `th_x * 64`: neighbouring lanes are 256 bytes apart
     """
 
-    def __init__(self, answer: Answer, instruction: Instruction, module: Module) -> None:
+    def __init__(self, answer: Answer, instruction: Instruction) -> None:
         self.answer: Final = answer
         self.instruction: Final = instruction
-        self.asked_module: Final = module
-        self.while_asked: Final[AbstractContextManager[Any]] = nullcontext()
 
     @property
     def kernel(self) -> Kernel:
@@ -218,15 +192,16 @@ class Coalescing(Tabular):
     def __str__(self) -> str:
         return visible(coalescing_text(self.answer))
 
-    __repr__ = __str__
-
     def _repr_html_(self) -> str:
         return styled(self.to_svg() + preformatted(str(self)))
 
-    @property
-    def columns(self) -> Columns:
-        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
-        return COLUMNS
+    columns: Final[Columns] = {
+        "role": "string", "number": "int64", "name": "string", "type": "string",
+        "precision": "string", "requests": "int64", "sectors": "int64", "asked_bytes": "int64",
+        "moved_bytes": "int64", "wasted_bytes": "int64", "touched_bytes": "int64",
+        "utilisation": "double", "efficiency": "double", "spoiler": "string",
+    }  # fmt: skip
+    """Columns of the table of arrays."""
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each operand and output; unknown amounts are left out."""
@@ -251,15 +226,6 @@ class Coalescing(Tabular):
             raise UnsupportedError(f"no requests of `{self.answer.name}` are known to draw")
         worst = array if array is not None else max(known, key=lambda k: self.arrays[k].wasted)
         return display.plot_warp(self.answer.name, self.arrays[worst], ax)
-
-
-COLUMNS: Final[Columns] = {
-    "role": "string", "number": "int64", "name": "string", "type": "string", "precision": "string",
-    "requests": "int64", "sectors": "int64", "asked_bytes": "int64", "moved_bytes": "int64",
-    "wasted_bytes": "int64", "touched_bytes": "int64", "utilisation": "double",
-    "efficiency": "double", "spoiler": "string",
-}  # fmt: skip
-"""Columns of the table of arrays."""
 
 
 def _array_record(array: ArrayUse) -> dict[str, Any]:
@@ -342,24 +308,20 @@ class Footprint(Shown):
     def __str__(self) -> str:
         return visible(footprint_text(self.answer))
 
-    __repr__ = __str__
-
     def _repr_html_(self) -> str:
         return styled(self.to_svg() + preformatted(str(self)))
 
 
-def footprint_of(
-    program: TrafficSource, ins: Instruction, device: str = DEFAULT
-) -> FootprintAnswer:
+def footprint_of(program: Program, ins: Instruction, device: str = DEFAULT) -> Footprint:
     """Return the bytes that one kernel must read and write at least.
 
     `device` is the name of the GPU, which decides which updates are in place.
     """
-    return Footprints(program.analysis, gpu_of(device)).of_instruction(ins)
+    return Footprint(Footprints(program.analysis, gpu_of(device)).of_instruction(ins))
 
 
 def footprints_of(
-    program: TrafficSource, places: Iterable[tuple[Computation, Instruction]], device: str = DEFAULT
+    program: Program, places: Iterable[tuple[Computation, Instruction]], device: str = DEFAULT
 ) -> list[Footprint]:
     """Return the footprints of kernels, in the order of `places`.
 

@@ -82,5 +82,3 @@ class Moment(Shown):
         table = self.table(top=TOP)
         rows = table_text(table)
         return visible(f"{moment_text(self.memory, self.number)}\n{rows}")
-
-    __repr__ = __str__

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from hloscope import mlir, passes, stablehlo, verifier
 from hloscope.api.artifacts import ArgumentLike, Serializable, refined, tree_of, verified_tree
-from hloscope.api.finding import joined, language_of, pieces_of
+from hloscope.api.finding import joined, language_of, pieces_of, programs_in
 from hloscope.api.program import Program
 from hloscope.display import OpTypes, opcodes
 from hloscope.errors import Diagnostic, HloscopeError, ParseError, UnknownNameError
@@ -153,10 +153,7 @@ def run_passes(source: Source, line: passes.CommandLine) -> Iterator[Passed]:
     >>> [passed.failed for passed in run_passes(Source("f", text), line)]
     ['']
     """
-    for text in pieces_of(source, split=line.split):
-        if line.split and not _COMMENT.sub("", text).strip():
-            continue
-        piece = Source(source.name, text)
+    for piece in programs_in(source, split=line.split):
         found = _passed(piece, line)
         if line.verify_diagnostics:
             wrong = verifier.mismatches(verifier.expectations(piece), found.diagnostics)
@@ -203,7 +200,6 @@ def text_of(module: Operation, line: passes.CommandLine) -> str:
     )
 
 
-_COMMENT: Final = pattern(r"//[^\n]*")
 _DIMENSION: Final = pattern(r"\s*([A-Za-z_]\w*)\s*=\s*(\d{1,18})\s*")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
@@ -84,7 +83,6 @@ class Program(Shown):
         self._parameter_reads: dict[Computation, ParameterReads] = {}
         self._symbolic: indexing.SymbolicAnalysis | None = None
         self._unknown_sizes: dict[Computation, bool] = {}
-        self._last_size: tuple[Instruction | None, bool] = (None, False)
         self._is_unbounded: Final[Callable[[Type], bool]] = once_for_each(
             lambda type: indexing.is_unbounded(type)
         )
@@ -128,14 +126,6 @@ class Program(Shown):
         return self.module
 
     @property
-    def while_asked(self) -> AbstractContextManager[Any]:
-        """Return a context manager that does nothing, for `explains_invalid_program`.
-
-        Queries about the whole program change none of its caches.
-        """
-        return nullcontext()
-
-    @property
     def analysis(self) -> Analysis:
         """Return the indexing analysis of the program, created at the first access."""
         with self.lock:
@@ -154,23 +144,12 @@ class Program(Shown):
         """Does a value of the computation have a size without a bound? The result is cached."""
         known = self._unknown_sizes.get(computation)
         if known is None:
-            known = any(map(self._touches_unknown_size, computation))
+            known = any(map(self.is_of_unknown_size, computation))
             self._unknown_sizes[computation] = known
         return known
 
     def is_of_unknown_size(self, ins: Instruction) -> bool:
-        """Does an operand or the result have a size without a bound?
-
-        The last result is cached, because callers query all operands of one instruction in
-        sequence.
-        """
-        last, known = self._last_size
-        if last is not ins:
-            known = self._touches_unknown_size(ins)
-            self._last_size = ins, known
-        return known
-
-    def _touches_unknown_size(self, ins: Instruction) -> bool:
+        """Does an operand or the result have a size without a bound?"""
         look = self._is_unbounded
         return look(ins.type) or any([look(operand.type) for operand in ins.operands])
 

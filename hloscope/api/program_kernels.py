@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from hloscope.api.costs import Cost, cost_of
 from hloscope.api.invalid import Invalid, check, check_part
-from hloscope.api.memory import Model, TrafficSource
-from hloscope.cost import AccessCost, KernelCost, is_judged_by_threads, running, target_of
+from hloscope.api.memory import Model
+from hloscope.cost import KernelCost, is_judged_by_threads, running, target_of
 from hloscope.display import (
     COALESCE_SCHEMA,
     FOOTPRINT_SCHEMA,
     Grouping,
-    KernelPlace,
     Shown,
     Table,
     coalescing_json,
@@ -33,6 +32,9 @@ from hloscope.errors import UnsupportedError
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.memory import Coalescing as Answer, Memory
 from hloscope.support.devices import DEFAULT, gpu_of
+
+if TYPE_CHECKING:
+    from hloscope.api.program import Program
 
 INVALID: Final = "invalid"
 """Value of `Refused.maker` for an invalid kernel, in place of the name of an emitter."""
@@ -62,7 +64,7 @@ class ProgramCoalescing(Shown):
         refused: Kernels without a thread map, with the reason.
     """
 
-    def __init__(self, program: TrafficSource, cost: Cost, refused: Iterable[Refused] = ()) -> None:
+    def __init__(self, program: Program, cost: Cost, refused: Iterable[Refused] = ()) -> None:
         """Store the costs of a program's kernels; kernels without a thread map go to `refused`.
 
         Args:
@@ -110,11 +112,6 @@ class ProgramCoalescing(Shown):
         """Return the number of kernels without a result by maker, largest number first."""
         return dict(Counter([one.maker for one in self.refused]).most_common())
 
-    def worst(self, top: int | None = None) -> list[AccessCost]:
-        """Return the accesses that transfer unused bytes, largest total first; at most `top`."""
-        wasteful = [access for access in self.cost.model.accesses if access.wasted]
-        return sorted(wasteful, key=lambda access: -access.wasted)[:top]
-
     def table(self, top: int | None = None, by: str = "group") -> Table:
         """Return the groups of accesses with the most unused bytes as rows of text, with their sum.
 
@@ -124,16 +121,22 @@ class ProgramCoalescing(Shown):
 
     def to_json(self, by: str = "group") -> dict[str, Any]:
         """Return an object of schema `hloscope.coalesce/2`; `by` is the grouping of accesses."""
+        module = self._program.module
         return {
             "schema": COALESCE_SCHEMA,
             "file": self._program.file,
-            "module": self._program.module.name,
+            "module": module.name,
             "wasted_bytes": self.wasted,
             "efficiency": self.lowest,
             "by": by,
             "groups": self.cost.access_groups_json(by),
             "kernels": [
-                coalescing_json(answer, self._place(kernel), kernel.runs)
+                coalescing_json(
+                    answer,
+                    computation=kernel.computation.name,
+                    **provenance_of(kernel.instruction, module).to_json(),
+                    runs=kernel.runs,
+                )
                 for kernel, answer in self._known
             ],
             "refused": [
@@ -173,10 +176,6 @@ class ProgramCoalescing(Shown):
         by_waste = sorted(self._known, key=lambda known: -known[1].wasted * known[0].runs)
         return [answer for _, answer in by_waste[:top]]
 
-    def _place(self, kernel: KernelCost) -> KernelPlace:
-        origin = provenance_of(kernel.instruction, self._program.module)
-        return KernelPlace(kernel.computation.name, origin)
-
 
 class ProgramFootprint(Shown):
     """The bytes that a program's kernels read and write.
@@ -185,7 +184,7 @@ class ProgramFootprint(Shown):
         cost: The costs of the kernels, with how often they run.
     """
 
-    def __init__(self, program: TrafficSource, cost: Cost) -> None:
+    def __init__(self, program: Program, cost: Cost) -> None:
         self._program: Final = program
         self.cost: Final = cost
 
@@ -253,7 +252,7 @@ def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
     return [(place.computation, i) for place in running(module) for i in place.kernels]
 
 
-def refuse_other_targets(program: TrafficSource, device: str, *, is_named: bool) -> None:
+def refuse_other_targets(program: Program, device: str, *, is_named: bool) -> None:
     """Raise an error for a program that was compiled for another kind of device than a GPU.
 
     Args:
@@ -279,7 +278,7 @@ def refuse_other_targets(program: TrafficSource, device: str, *, is_named: bool)
 
 
 def coalescing_of_all(
-    program: TrafficSource,
+    program: Program,
     memory: Memory,
     places: Iterable[tuple[Computation, Instruction]],
     invalid: Invalid | None = None,
@@ -304,7 +303,7 @@ def coalescing_of_all(
 
 
 def footprint_of_program(
-    program: TrafficSource,
+    program: Program,
     device: str = DEFAULT,
     invalid: Invalid | None = None,
     shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,

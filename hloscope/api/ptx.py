@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from hloscope.api.running import drawn
 from hloscope.api.sources import read_source
 from hloscope.errors import InputError, ParseError, UnknownNameError, UnsupportedError, did_you_mean
 from hloscope.hlo_parser import parse_type
@@ -264,24 +265,6 @@ def _array(name: str, text: str, fill: float | None, seed: int, max_bytes: int) 
     if fill is None:
         return drawn(type_, np.random.default_rng(seed), MOST_INDEX)
     return np.full(type_.shape, fill).astype(dtype_of(type_.element))
-
-
-def drawn(type_: TensorType, generator: np.random.Generator, below: int) -> Array:
-    """Return a random array of a type.
-
-    Floats have a normal distribution; integers are from 0 to `below - 1`.
-    """
-    dtype, shape = dtype_of(type_.element), type_.shape
-    match type_.element.kind:
-        case "pred":
-            return np.asarray(generator.integers(0, 2, shape)).astype(dtype)
-        case "signed" | "unsigned":
-            most = min(below, 1 << (type_.element.bits - 1))
-            return np.asarray(generator.integers(0, most, shape)).astype(dtype)
-        case "complex":
-            parts = generator.standard_normal((2, *shape))
-            return np.asarray(parts[0] + 1j * parts[1]).astype(dtype)
-    return np.asarray(generator.standard_normal(shape)).astype(dtype)
 
 
 def save_outputs(path: str, run: PtxRun) -> None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from hloscope.api.files import bytes_of_file
 from hloscope.display import finding_json, finding_text, result_json, result_text
 from hloscope.errors import HloscopeError, InputError, UnsupportedError
+from hloscope.fusion import leaf_types
 from hloscope.hlo_parser import is_proto, recorded_arguments
 from hloscope.interpreter import (
     INFEED,
@@ -244,7 +245,7 @@ def run_program(
     >>> list(run_program(program.module, entry, [[np.int32(3)]], RunOptions()).text())
     ['tensor<i32> {-3}']
     """
-    world = _world(module, options, say, on_step)
+    world = world_of(module, options, say, on_step)
     world.extra[INFEED] = deque(tuple(load(path).values()) for path in options.infeed)
     kept = _value_collector(entry, world, options.max_bytes) if options.values else {}
     ran = Ran(entry.name, options)
@@ -255,7 +256,7 @@ def run_program(
         return ran
     if other is not None:
         their_module, theirs = other()
-        silent = _world(their_module, options)
+        silent = world_of(their_module, options)
         # The other program repeats the prints and probes of the first: only one may show them.
         silent.extra = {PRINT: lambda _: None, PROBE: None}
         ran.finding = compare_programs(
@@ -298,7 +299,7 @@ def _evaluated(
     return run_grid(rows, [*arguments] * count if len(arguments) == 1 else arguments, world)
 
 
-def _world(
+def world_of(
     module: Module,
     options: RunOptions,
     say: Callable[[str], None] = print,
@@ -320,7 +321,7 @@ def _world(
         max_flops=options.max_flops,
         max_bytes=options.max_bytes,
         on_step=on_step,
-        extra={PRINT: say, PROBE: options.probe, OUTFEED: []},
+        extra={PRINT: say, PROBE: options.probe, INFEED: deque(), OUTFEED: []},
     )
 
 
@@ -541,12 +542,10 @@ def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> lis
 
 def _elements(type_: Type) -> int | None:
     """Return an upper bound of the number of elements of a type; `None` if a size has no bound."""
-    if isinstance(type_, TupleType):
-        counts = [_elements(inner) for inner in type_.elements]
-        return None if None in counts else sum(filter(None, counts))
-    if not isinstance(type_, TensorType):
-        return 0
-    return None if None in type_.most else type_.num_elements
+    arrays = [leaf for leaf in leaf_types(type_) if isinstance(leaf, TensorType)]
+    if any(None in array.most for array in arrays):
+        return None
+    return sum([array.num_elements for array in arrays])
 
 
 def _random(type_: Type, generator: np.random.Generator) -> Value:
@@ -555,18 +554,27 @@ def _random(type_: Type, generator: np.random.Generator) -> Value:
         return tuple([_random(inner, generator) for inner in type_.elements])
     if not isinstance(type_, TensorType):
         return TOKEN
-    element, shape = type_.element, tuple(1 if n is None else n for n in type_.sizes)
-    dtype = dtype_of(element)
+    shape = tuple(1 if n is None else n for n in type_.sizes)
+    made = drawn(TensorType(type_.element, shape), generator, 10)
+    value: Value = made if shape else made[()]
+    return value
+
+
+def drawn(type_: TensorType, generator: np.random.Generator, below: int) -> Array:
+    """Return a random array of a type with known sizes.
+
+    Floats have a normal distribution; integers are from 0 to `below - 1`.
+    """
+    element, shape = type_.element, type_.shape
     made: Any
     match "signed" if isinstance(element, QuantizedType) else element.kind:
         case "pred":
-            made = generator.integers(0, 2, shape).astype(dtype)
+            made = generator.integers(0, 2, shape)
         case "signed" | "unsigned":
-            most = min(10, 1 << (element.bits - 1))
-            made = generator.integers(0, most, shape).astype(dtype)
+            made = generator.integers(0, min(below, 1 << (element.bits - 1)), shape)
         case "complex":
             parts = generator.standard_normal((2, *shape))
-            made = (parts[0] + 1j * parts[1]).astype(dtype)
+            made = parts[0] + 1j * parts[1]
         case _:
-            made = generator.standard_normal(shape).astype(dtype)
-    return made if shape else np.asarray(made)[()]
+            made = generator.standard_normal(shape)
+    return np.asarray(made).astype(dtype_of(element))

@@ -6,37 +6,29 @@ runs without a difference.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import partial
 from time import process_time
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
+from hloscope.api.equality import without_layouts
 from hloscope.api.program import Program
+from hloscope.api.running import Compare, RunOptions, world_of
 from hloscope.api.sources import Readable
 from hloscope.api.views import ComputationView
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.interpreter import (
-    INFEED,
-    OUTFEED,
-    PRINT,
-    PROBE,
     Array,
     Difference,
     EvaluationError,
     Value,
-    World,
     check_grid,
     run_grid,
-    within,
-    within_ulps,
 )
-from hloscope.ir import Computation, Module, TensorType, TupleType, Type
+from hloscope.ir import TensorType, Type
 from hloscope.proof import (
     SECONDS_EQUAL,
     WHOLE,
@@ -52,17 +44,15 @@ from hloscope.proof import (
     leaves,
     limits_of,
 )
-from hloscope.support.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
+from hloscope.support.limits import MAX_BYTES
 
 RUNS: Final = 64
 """Default maximum number of runs of the two programs."""
 
-Side: TypeAlias = Program | ComputationView
-
 
 def value_runs(
-    a: Side | Readable,
-    b: Side | Readable,
+    a: Program | ComputationView | Readable,
+    b: Program | ComputationView | Readable,
     *,
     runs: int = RUNS,
     seconds: float = SECONDS_EQUAL,
@@ -98,21 +88,17 @@ def value_runs(
     >>> value_runs(add, add).runs, value_runs(add, subtract).difference.run
     (64, 0)
     """
-    a, b = (x if isinstance(x, ComputationView) else Program.of(x) for x in (a, b))
-    counts = [header_counts(_module(x).extras) for x in (a, b)]
+    a, b = (x if isinstance(x, ComputationView) else Program.of(x).entry for x in (a, b))
+    counts = [header_counts(x.program.module.extras) for x in (a, b)]
     # One header with more than one process suffices: an unpartitioned program states one process,
     # whatever it is compared with.
     stated = next((c for c in counts if c is not None and c.total > 1), None)
     if stated is None and replicas is None and partitions is None:
-        stated = fitting_counts([_entry(x) for x in (a, b)])
+        stated = fitting_counts([x.ir for x in (a, b)])
     replicas = replicas or (stated.replicas if stated else 1)
     partitions = partitions or (stated.partitions if stated else 1)
     check_grid(replicas, partitions)
-    compare = (
-        partial(within_ulps, most=ulps)
-        if ulps is not None
-        else partial(within, tolerance=tolerance, relative=True)
-    )
+    compare = RunOptions(tolerance=tolerance, ulps=ulps).difference
     try:
         pair = _paired(a, b, replicas, partitions)
     except (UnsupportedError, EvaluationError) as error:
@@ -138,23 +124,8 @@ def value_runs(
     return ValueRuns(done, replicas, partitions, pair.divided, reason=reason)
 
 
-def _module(side: Side) -> Module:
-    return side.module if isinstance(side, Program) else side.program.module
-
-
-def _entry(side: Side) -> Computation:
-    return side.entry.ir if isinstance(side, Program) else side.ir
-
-
 def _tensors(types: Sequence[Type]) -> list[Type]:
     return [leaf for type_ in types for leaf in leaf_types(type_)]
-
-
-def _without_layouts(type_: Type) -> Type:
-    """Return a type without layouts, also inside tuples."""
-    if isinstance(type_, TupleType):
-        return TupleType(tuple(map(_without_layouts, type_.elements)))
-    return replace(type_, layout=None) if isinstance(type_, TensorType) else type_
 
 
 class _Pair(Struct, frozen=True, eq=False):
@@ -172,7 +143,7 @@ class _Pair(Struct, frozen=True, eq=False):
         divided: The partitioned side, "A" or "B"; empty if both sides run on the same processes.
     """
 
-    sides: tuple[Side, Side]
+    sides: tuple[ComputationView, ComputationView]
     types: tuple[Type, ...]
     replicas: int
     partitions: int
@@ -180,7 +151,7 @@ class _Pair(Struct, frozen=True, eq=False):
     results: tuple[Cut, ...] = ()
     divided: str = ""
 
-    def first_difference(self, run: int, compare: Any) -> ValueDifference | None:
+    def first_difference(self, run: int, compare: Compare) -> ValueDifference | None:
         """Run each program once; return the first difference of their results, or `None`.
 
         Args:
@@ -193,7 +164,7 @@ class _Pair(Struct, frozen=True, eq=False):
         needed = argument_bytes(self.types) * self.replicas * self.partitions
         if needed > MAX_BYTES:
             raise EvaluationError(f"arguments of {needed:,} bytes, more than {MAX_BYTES:,}")
-        limits = limits_of([_entry(side) for side in self.sides])
+        limits = limits_of([side.ir for side in self.sides])
         # One set of arguments for each replica; partitions of a replica get pieces of it.
         whole = [
             edge_arguments(self.types, limits, run, r * self.partitions)
@@ -238,7 +209,7 @@ class _Pair(Struct, frozen=True, eq=False):
         return found
 
     def _run(
-        self, side: Side, arguments: Sequence[Sequence[Value]], partitions: int
+        self, side: ComputationView, arguments: Sequence[Sequence[Value]], partitions: int
     ) -> list[list[Array]]:
         """Run one program; return the tensors that each process returns.
 
@@ -247,21 +218,12 @@ class _Pair(Struct, frozen=True, eq=False):
             arguments: The arguments of each process.
             partitions: Number of partitions of each replica.
         """
-        module, entry = _module(side), _entry(side)
-        world = World(
-            functions=module.computations,
-            attributes=module.extras,
-            spell=module.spell,
-            max_steps=MOST_STEPS,
-            max_flops=MOST_FLOPS,
-            max_bytes=MAX_BYTES,
-            extra={PRINT: lambda _: None, PROBE: None, OUTFEED: [], INFEED: deque()},
-        )
-        rows = [[entry] * partitions] * self.replicas
+        world = world_of(side.program.module, RunOptions(), say=lambda _: None)
+        rows = [[side.ir] * partitions] * self.replicas
         return [
             [
                 np.asarray(array)
-                for value, type_ in zip(own, entry.results, strict=True)
+                for value, type_ in zip(own, side.ir.results, strict=True)
                 for array, _ in leaves(value, type_)
             ]
             for own in run_grid(rows, arguments, world)
@@ -273,7 +235,7 @@ class _Pair(Struct, frozen=True, eq=False):
         returned: Sequence[list[list[Array]]],
         whole: Sequence[list[Value]],
         parts: Sequence[list[Any]],
-        compare: Any,
+        compare: Compare,
     ) -> ValueDifference | None:
         """Return the first difference between corresponding tensors; `None` if there is none.
 
@@ -292,7 +254,7 @@ class _Pair(Struct, frozen=True, eq=False):
                     continue
                 given = whole[replica] if self.divided else parts[device]
                 side = self.sides[self.divided == "A"]
-                names = [parameter.name for parameter in _entry(side).parameters]
+                names = [parameter.name for parameter in side.ir.parameters]
                 return ValueDifference(
                     run,
                     output,
@@ -331,15 +293,14 @@ class _Pair(Struct, frozen=True, eq=False):
             yield both[0][valid], both[1][valid]
 
 
-def _difference(a: Array, b: Array, compare: Any) -> Difference | None:
+def _difference(a: Array, b: Array, compare: Compare) -> Difference | None:
     """Return the difference of two arrays: of their shapes, else what `compare` returns."""
     if a.shape != b.shape:
         return Difference(a.size, a.size, (), list(a.shape), list(b.shape), "the shape")
-    found: Difference | None = compare(a, b)
-    return found
+    return compare(a, b)
 
 
-def _paired(a: Side, b: Side, replicas: int, partitions: int) -> _Pair | str:
+def _paired(a: ComputationView, b: ComputationView, replicas: int, partitions: int) -> _Pair | str:
     """Return how two programs run on the same arguments.
 
     If their types do not permit it, return a text that states how the types differ.
@@ -353,9 +314,9 @@ def _paired(a: Side, b: Side, replicas: int, partitions: int) -> _Pair | str:
     Raises:
         UnsupportedError: A sharding has an unsupported kind.
     """
-    entries = _entry(a), _entry(b)
-    arguments = [[*map(_without_layouts, entry.arguments)] for entry in entries]
-    results = [[*map(_without_layouts, _tensors(entry.results))] for entry in entries]
+    entries = a.ir, b.ir
+    arguments = [[*map(without_layouts, entry.arguments)] for entry in entries]
+    results = [[*map(without_layouts, _tensors(entry.results))] for entry in entries]
     if arguments[0] == arguments[1] and results[0] == results[1]:
         # Equal types: the two run on the same processes with the same arguments.
         cuts = _replicated((a, b), len(arguments[0]), partitions)
@@ -381,7 +342,9 @@ def _type_difference(arguments: list[list[Type]], results: list[list[Type]]) -> 
     return ""
 
 
-def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut | None, ...]:
+def _replicated(
+    sides: Sequence[ComputationView], count: int, partitions: int
+) -> tuple[Cut | None, ...]:
     """Return, for each parameter, `WHOLE` if all partitions get the same value, else `None`.
 
     A value is the same if one of the programs states a sharding that does not cut it.
@@ -396,8 +359,8 @@ def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut
         return (WHOLE,) * count
     for side in sides:
         for stated in (
-            cuts_of(_module(side), _entry(side), partitions)[0],
-            header_cuts(_module(side), partitions)[0],
+            cuts_of(side.program.module, side.ir, partitions)[0],
+            header_cuts(side.program.module, partitions)[0],
         ):
             if len(stated) == count:
                 found = [
@@ -408,7 +371,7 @@ def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut
 
 
 def _cut(
-    undivided: Side, other: Side, partitions: int
+    undivided: ComputationView, other: ComputationView, partitions: int
 ) -> tuple[tuple[Cut | None, ...], tuple[Cut, ...]] | None:
     """Return the cuts that turn an unpartitioned program's types into those of a partitioned one.
 
@@ -419,9 +382,9 @@ def _cut(
         other: The partitioned program.
         partitions: Number of partitions.
     """
-    entry, local = _entry(undivided), _entry(other)
-    given, returned = cuts_of(_module(undivided), entry, partitions)
-    stated, results = header_cuts(_module(other), partitions)
+    entry, local = undivided.ir, other.ir
+    given, returned = cuts_of(undivided.program.module, entry, partitions)
+    stated, results = header_cuts(other.program.module, partitions)
     pairs = (
         (given, stated, [*entry.arguments], [*local.arguments]),
         (returned, results, _tensors(entry.results), _tensors(local.results)),
@@ -439,7 +402,7 @@ def _cut(
             if not isinstance(type_, TensorType):
                 if cut.is_cut or type_ != part:
                     return None
-            elif _without_layouts(cut.local(type_)) != _without_layouts(part):
+            elif without_layouts(cut.local(type_)) != without_layouts(part):
                 return None
             cuts.append(cut)
         found.append(tuple(cuts))

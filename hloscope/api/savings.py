@@ -6,7 +6,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache, cached_property
-from typing import Any, Final, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from hloscope.api.invalid import Invalid, check_part
 from hloscope.checks import Subject, padded_arrays
@@ -25,7 +25,7 @@ from hloscope.display import (
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import StructureIds
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Computation, Instruction, Module, TensorType, array_bytes, size_text
+from hloscope.ir import Computation, Instruction, Module, array_bytes, size_text
 from hloscope.movement import (
     BEFORE,
     ONCE,
@@ -43,6 +43,9 @@ from hloscope.movement import (
 from hloscope.ops import Fusion
 from hloscope.support.devices import DEFAULT
 from hloscope.support.source import visible
+
+if TYPE_CHECKING:
+    from hloscope.api.program import Program
 
 # --------------------------------------------------------------------------------------------------
 # Chains of data movement, each with its verdict, proof and rewriting.
@@ -146,8 +149,6 @@ class Cancellation(Shown):
     def __str__(self) -> str:
         return visible(chain_text(self.chain, self.rewriting, self.figures))
 
-    __repr__ = __str__
-
 
 class Movement:
     """All data movement of a program.
@@ -198,23 +199,9 @@ class Movement:
         return {found.value: found for found in self.savings.figures if found.chain is not None}
 
 
-def movement_of(
-    module: Module, invalid: Invalid | None = None, structure_ids: StructureIds | None = None
-) -> Movement:
-    """Return all data movement of a module, with the bytes that can be saved.
-
-    Args:
-        module: The program.
-        invalid: Findings about the program; no chain leads through invalid instructions. `None` for
-            a valid program.
-        structure_ids: Numbers of the structures of its computations, if they are known.
-    """
-    return Movement(module, invalid, structure_ids)
-
-
 def cancellations(module: Module) -> list[Cancellation]:
     """Return all chains of a module: largest saving first, then largest movement."""
-    movement = movement_of(module)
+    movement = Movement(module)
     found = [Cancellation(chain, module, lambda: movement) for chain in movement.chains]
     found.sort(key=lambda c: (-c.bytes_saved, -c.bytes_moved, not c.kind.is_free))
     return found
@@ -245,7 +232,7 @@ def cancellation_of(module: Module, instructions: Sequence[Instruction]) -> list
         check_part(module, [*[leaf.value for leaf in chain.leaves], *chain.steps])
     # Only the byte figures need the whole program: it is searched once for all chains, and only
     # if a caller asks for bytes.
-    movement = cache(lambda: movement_of(module))
+    movement = cache(lambda: Movement(module))
     return [Cancellation(chain, module, movement) for chain in found.values()]
 
 
@@ -258,15 +245,6 @@ def cancellation_of(module: Module, instructions: Sequence[Instruction]) -> list
 # - tiles: a tiling that XLA accepts and that the device can run, by bytes of transactions;
 # - padding: the cheapest order of dimensions under the same tiles;
 # - donations: an argument that is read for the last time when a result of its type is written.
-
-
-class AdviceSource(Protocol):
-    """The attributes of a program that advice needs."""
-
-    @property
-    def module(self) -> Module: ...
-    @property
-    def file(self) -> str: ...
 
 
 class Change(NamedTuple):
@@ -290,25 +268,31 @@ def _advice(
     kind: AdviceKind,
     level: Level,
     whole: int,
-    text: Callable[[list[Change], int], str],
-    command: Callable[[Instruction], str],
+    says: str,
+    less: str,
+    command: str,
 ) -> Advice:
     """Return one piece of advice about several instructions.
+
+    Its text names the instruction with the largest saving, and states the sum of all savings.
 
     Args:
         changes: The changes of the instructions.
         kind: Kind of the advice.
         level: Level of memory at which the bytes count.
         whole: All bytes of the program at this level.
-        text: Function from the changes, largest saving first, and their sum to the text.
-        command: Function from an instruction to the command that shows the proof.
+        says: The words of the text before the saved bytes.
+        less: The words after them.
+        command: The command that shows the proof.
     """
     ordered = sorted(changes, key=lambda change: -change.saved)
     first, saved = ordered[0], sum([change.saved for change in ordered])
+    name, others = first.instruction.name, len(ordered) - 1
+    what = f"{name} and {others:,} like it" if others else name
     return Advice(
-        kind, text(ordered, saved), saved, whole, level, first.instruction, first.computation,
-        tuple([change.instruction for change in ordered]),
-        sum([change.runs for change in ordered]), command(first.instruction),
+        kind, f"{what}: {says} {size_text(saved)} {less}", saved, whole, level,
+        first.instruction, first.computation, tuple([change.instruction for change in ordered]),
+        sum([change.runs for change in ordered]), command,
     )  # fmt: skip
 
 
@@ -321,22 +305,16 @@ def _file(file: str) -> str:
     return "-" if file == "<stdin>" else shlex.quote(file)
 
 
-def _and_more(ordered: list[Change]) -> str:
-    """Return as text the name of the first changed instruction, and the number of all others."""
-    name, others = ordered[0].instruction.name, len(ordered) - 1
-    return f"{name} and {others:,} like it" if others else name
-
-
 # ------------------------------------------------------------------------------------- movement
 
 
-def movement_advice(program: AdviceSource, model: ProgramCost) -> list[Advice]:
+def movement_advice(program: Program, model: ProgramCost) -> list[Advice]:
     """Return advice on data movement that proved rewritings remove.
 
     All of it can be applied together. `model` has the costs of the program's kernels.
     """
     module, whole = program.module, sum([kernel.bytes for kernel in model.kernels])
-    figures = [found for found in movement_of(module).savings.figures if found.saved > 0]
+    figures = [found for found in Movement(module).savings.figures if found.saved > 0]
     if not figures:
         return []
     homes = {ins: computation for computation in module for ins in computation}
@@ -373,7 +351,7 @@ class _RemovableMovement(NamedTuple):
     inner: Computation
 
 
-def _movement(places: list[_RemovableMovement], program: AdviceSource, whole: int) -> Advice:
+def _movement(places: list[_RemovableMovement], program: Program, whole: int) -> Advice:
     """Return one piece of advice about data movement that a rewriting removes.
 
     Args:
@@ -384,33 +362,25 @@ def _movement(places: list[_RemovableMovement], program: AdviceSource, whole: in
     first = max(places, key=lambda place: place.figures.saved)
     how, like = first.figures.how, first.figures.like
     kinds = {SAME: AdviceKind.DUPLICATE, ONCE: AdviceKind.DUPLICATE, BEFORE: AdviceKind.INVARIANT}
-
-    def text(ordered: list[Change], saved: int) -> str:
-        what = _and_more(ordered)
-        if how == SAME:
-            says = f"{what}: `{like}` is the same array already"
-        elif how == ONCE:
-            says = f"{what}: one kernel with `{like}` reads the array once"
-        elif how == BEFORE:
-            says = f"{what}: the loop does not change the array; move it once before the loop"
-        else:
-            says = f"{what}: the movement that ends here cancels ({how})"
-        return f"{says}; {size_text(saved)} less to read and write"
-
+    says = {
+        SAME: f"`{like}` is the same array already;",
+        ONCE: f"one kernel with `{like}` reads the array once;",
+        BEFORE: "the loop does not change the array; move it once before the loop;",
+    }.get(how, f"the movement that ends here cancels ({how});")
     changes = [Change(p.kernel, p.computation, p.figures.runs, p.figures.saved) for p in places]
     command = f"hloscope cancel {_file(program.file)}"
     if first.figures.chain is not None:
         inside = f"{first.inner.name}/" if first.inner is not first.computation else ""
         command += f" {shlex.quote(inside + first.figures.value.name)}"
     kind = kinds.get(how, AdviceKind.CANCELS)
-    return _advice(changes, kind, Level.MOVED, whole, text, lambda _: command)
+    return _advice(changes, kind, Level.MOVED, whole, says, "less to read and write", command)
 
 
 # ---------------------------------------------------------------------------------------- tiles
 
 
 def tile_advice(
-    program: AdviceSource, model: ProgramCost, ratings: dict[Instruction, TritonUse]
+    program: Program, model: ProgramCost, ratings: dict[Instruction, TritonUse]
 ) -> list[Advice]:
     """Return advice on Triton fusions for which another tiling transfers fewer bytes.
 
@@ -438,37 +408,32 @@ def tile_advice(
             # Equal kernels share one rating object, whose identity is the group; `uses` keeps it
             # alive.
             groups[id(use)].append(change)
-    name = model.device.name
-    device = "" if name == DEFAULT else f" --device {shlex.quote(name)}"
+    on = model.device.name
+    device = "" if on == DEFAULT else f" --device {shlex.quote(on)}"
 
-    def one(use: TritonUse, changes: list[Change]) -> Advice:
-        best = use.best
-        assert best is not None
-        compiled = use.compiled
-        assert compiled is not None
-        own, other = (" x ".join(map(str, sizes)) for sizes in (use.sizes, best.sizes))
+    found = []
+    for key, changes in groups.items():
+        use = uses[key]
+        assert use.best is not None
+        assert use.compiled is not None
+        own, other = (" x ".join(map(str, sizes)) for sizes in (use.sizes, use.best.sizes))
         runs = sum([change.runs for change in changes])
-
-        def text(ordered: list[Change], saved: int) -> str:
-            return (
-                f"{_and_more(ordered)}: tile {other} instead of {own} (rank {use.rank:,} of "
-                f"{use.among:,}); {size_text(compiled * runs)} of transactions, "
-                f"at least {size_text(saved)} fewer"
-            )
-
-        def command(ins: Instruction) -> str:
-            path = _file(program.file)
-            return f"hloscope tile {path} {shlex.quote(ins.name)} --search{device}"
-
-        return _advice(changes, AdviceKind.TILE, Level.TRANSFERRED, whole, text, command)
-
-    return [one(uses[key], changes) for key, changes in groups.items()]
+        says = (
+            f"tile {other} instead of {own} (rank {use.rank:,} of {use.among:,}); "
+            f"{size_text(use.compiled * runs)} of transactions, at least"
+        )
+        name = shlex.quote(max(changes, key=lambda change: change.saved).instruction.name)
+        command = f"hloscope tile {_file(program.file)} {name} --search{device}"
+        found.append(
+            _advice(changes, AdviceKind.TILE, Level.TRANSFERRED, whole, says, "fewer", command)
+        )
+    return found
 
 
 # -------------------------------------------------------------------------------------- padding
 
 
-def padding_advice(program: AdviceSource) -> list[Advice]:
+def padding_advice(program: Program) -> list[Advice]:
     """Return advice on arrays for which another order of dimensions needs less padding.
 
     The tiles of the layout stay the same.
@@ -483,26 +448,20 @@ def padding_advice(program: AdviceSource) -> list[Advice]:
             continue
         each = sizes[type].padded - least.padded
         changes = [Change(ins, computation, 1, each) for computation, ins in places]
-
-        def text(
-            ordered: list[Change], saved: int, own: TensorType = type, best: TensorType = best
-        ) -> str:
-            return (
-                f"{_and_more(ordered)}: {print_type(best)} instead of {print_type(own)}; "
-                f"{size_text(saved)} less of padding"
+        says = f"{print_type(best)} instead of {print_type(type)};"
+        command = f"hloscope check {_file(program.file)} --rule padding"
+        found.append(
+            _advice(
+                changes, AdviceKind.PADDING, Level.ARRAYS, total, says, "less of padding", command
             )
-
-        def command(ins: Instruction) -> str:
-            return f"hloscope check {_file(program.file)} --rule padding"
-
-        found.append(_advice(changes, AdviceKind.PADDING, Level.ARRAYS, total, text, command))
+        )
     return found
 
 
 # ------------------------------------------------------------------------------------- donation
 
 
-def donation_advice(program: AdviceSource) -> list[Advice]:
+def donation_advice(program: Program) -> list[Advice]:
     """Return advice on arguments that can be donated to a result of the same type and layout.
 
     The list is empty if the program is not scheduled; see `Donations.offers`.
@@ -518,16 +477,8 @@ def donation_advice(program: AdviceSource) -> list[Advice]:
     changes = [Change(one.parameter.instruction, entry, 1, one.bytes) for one in offers]
     sums = memory.sums
     whole = sums.parameters + sums.outputs
-
-    def text(ordered: list[Change], saved: int) -> str:
-        count = len(ordered)
-        return (
-            f"{_and_more(ordered)}: {'results' if count > 1 else 'a result'} of the same type can "
-            f"take the memory if the caller donates {'them' if count > 1 else 'it'}; "
-            f"{size_text(saved)} less to hold"
-        )
-
-    def command(ins: Instruction) -> str:
-        return f"hloscope memory {_file(program.file)}"
-
-    return [_advice(changes, AdviceKind.DONATION, Level.BOUNDARY, whole, text, command)]
+    results, them = ("results", "them") if len(offers) > 1 else ("a result", "it")
+    says = f"{results} of the same type can take the memory if the caller donates {them};"
+    command = f"hloscope memory {_file(program.file)}"
+    kind, level = AdviceKind.DONATION, Level.BOUNDARY
+    return [_advice(changes, kind, level, whole, says, "less to hold", command)]

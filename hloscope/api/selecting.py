@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -85,12 +86,10 @@ class Selection(Struct, frozen=True):
             yield lambda ins: op_name(provenance_of(ins, module).op_name) is not None
         if self.source is not None:
             at = SourcePattern.parse(self.source)
-
-            def leads_there(origin: Provenance) -> bool:
-                return any(map(at.matches, origin.trace))
-
             # Thousands of instructions share an origin, so each origin is matched once.
-            is_from = once_for_each(leads_there)
+            is_from: Callable[[Provenance], bool] = once_for_each(
+                lambda origin: any(map(at.matches, origin.trace))
+            )
             yield lambda ins: is_from(provenance_of(ins, module))
 
 
@@ -114,7 +113,7 @@ def sort_key(by: str, module: Module) -> Key:
             return lambda _, ins: -flops.of(ins).flops
         case _:
             users = users_of(module)
-            return lambda _, ins: -users.get(ins, 0)
+            return lambda _, ins: -users[ins]
 
 
 def _bytes_of(module: Module) -> Callable[[Instruction], int]:
@@ -134,11 +133,7 @@ def _bytes_of(module: Module) -> Callable[[Instruction], int]:
     return moved
 
 
-def users_of(module: Module) -> dict[Instruction, int]:
+def users_of(module: Module) -> Counter[Instruction]:
     """Return, for each value that is read, the number of instructions that read it."""
-    count: dict[Instruction, int] = {}
-    for computation in module:
-        for ins in computation:
-            for operand in dict.fromkeys(ins.operands):
-                count[operand] = count.get(operand, 0) + 1
-    return count
+    every = (ins for computation in module for ins in computation)
+    return Counter(operand for ins in every for operand in dict.fromkeys(ins.operands))

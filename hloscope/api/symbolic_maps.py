@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from hloscope import passes
 from hloscope.api.artifacts import Serializable, refined, verified_tree
 from hloscope.api.passes import program_of
+from hloscope.display import Parametric, ParametricMap
 from hloscope.errors import HloscopeError, UnknownNameError, UnsupportedError
 from hloscope.support.lazy import pattern
 
@@ -38,37 +39,6 @@ _PLACE: Final = pattern(r"\{([A-Za-z_]\w*)\}")
 Sizes: TypeAlias = Mapping[str, int]
 Monomial: TypeAlias = tuple[str, ...]
 Polynomial: TypeAlias = tuple[tuple[Monomial, int], ...]
-
-
-class ParametricMap(NamedTuple):
-    """One map of an instruction to an operand.
-
-    Attributes:
-        operand: Number of the operand.
-        text: The map with polynomials of the sizes in it; empty if it is unknown.
-        precision: `exact` or `over`, as the maps have at all sizes; `unknown` if `why` is not
-            empty.
-        why: Why the map is unknown; empty if it is known.
-    """
-
-    operand: int
-    text: str
-    precision: str
-    why: str = ""
-
-
-class Parametric(NamedTuple):
-    """The maps of an instruction of a refined program, in terms of sizes.
-
-    Attributes:
-        name: Name of the instruction.
-        maps: Its maps.
-        checked: Sizes at which the maps were compared with those of the refined program.
-    """
-
-    name: str
-    maps: tuple[ParametricMap, ...]
-    checked: tuple[Sizes, ...]
 
 
 def parametric(

@@ -88,7 +88,7 @@ class Element:
         if cls is None:
             raise ValueError(f"no element-wise op `{op}`")
         operands = [self, *(o if isinstance(o, Element) else self._like(o) for o in others)]
-        result, function = _function(op, tuple(o.type for o in operands))
+        result, function = _function(op, *(o.type for o in operands))
         with np.errstate(all="ignore"):
             return Element(function(*(o.value for o in operands)), result)
 
@@ -97,7 +97,7 @@ class Element:
 
     def _is(self, direction: str, other: Any) -> bool:
         other = other if isinstance(other, Element) else self._like(other)
-        function = _comparison(direction, self.type, other.type)
+        _, function = _function(direction, self.type, other.type)
         return bool(function(self.value, other.value))
 
     def __rshift__(self, other: Any) -> Element:
@@ -338,25 +338,17 @@ def _element_of(dtype: np.dtype[Any]) -> ElementType:
 
 # Cached: an addition of two elements takes 11 × as long without it.
 @lru_cache(maxsize=1024)
-def _function(op: str, types: tuple[ElementType, ...]) -> tuple[ElementType, Kernel]:
+def _function(op: str, *types: ElementType) -> tuple[ElementType, Kernel]:
     """Return the result type and the implementation of an element-wise op on scalars.
 
-    `types` are the types of the operands.
+    `op` is the name of the op, or the direction of a comparison, such as `LT`. `types` are the
+    types of the operands.
     """
-    made = ELEMENTWISE[op]()
+    made = ELEMENTWISE[op]() if op in ELEMENTWISE else Compare(comparison_direction=op)
     operands = [Instruction(f"a{i}", TensorType(t, ()), Parameter(i)) for i, t in enumerate(types)]
     result = made.infer(tuple([o.type for o in operands]))
     assert isinstance(result, TensorType)
     return result.element, kernel(Instruction("r", result, made, tuple(operands)), World())
-
-
-# Cached: a comparison of two elements takes 45 × as long without it.
-@lru_cache(maxsize=1024)
-def _comparison(direction: str, *types: ElementType) -> Kernel:
-    compare = Compare(comparison_direction=direction)
-    operands = [Instruction(f"a{i}", TensorType(t, ()), Parameter(i)) for i, t in enumerate(types)]
-    result = compare.infer(tuple([o.type for o in operands]))
-    return kernel(Instruction("r", result, compare, tuple(operands)), World())
 
 
 __all__ = ["Element", "Tensor"]

@@ -225,8 +225,6 @@ class Tiles(Shown):
     def __str__(self) -> str:
         return visible(tiles_text(self.report))
 
-    __repr__ = __str__
-
     @explains_invalid_program
     def _repr_html_(self) -> str:
         return tiles_html(self.report, whole=False)
@@ -417,8 +415,6 @@ class TileCosts(Tabular):
         thinned = "; some sizes are left out" if self.is_thinned else ""
         rows = table_text(table)
         return visible(f"{self.symbolic.root.name}: {fitting}{thinned}\n\n{rows}")
-
-    __repr__ = __str__
 
 
 COLUMNS: Final[Columns] = {

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hloscope import passes, proof, stablehlo
 from hloscope.api.artifacts import refined
 from hloscope.api.invalid import analysis_of
-from hloscope.display import Answer, OperandAnswer, OperandAnswers, OutputAnswer
+from hloscope.display import Answer, OperandAnswer, OutputAnswer
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.fusion import ParameterReads
 from hloscope.indexing import (
@@ -193,7 +193,7 @@ def _refined(tree: Operation, instance: Instance) -> Operation:
 def _proved(sampling: _Sampling, output: OutputAnswer) -> OutputAnswer:
     answer = sampling.answer
     operands = output.operands
-    is_wide = isinstance(operands, OperandAnswers) and len(operands) > FEW
+    is_wide = len(operands) > FEW
     each = output.touched if is_wide else list(operands)
     told = []
     if answer.direction == "input_to_output":
@@ -203,11 +203,8 @@ def _proved(sampling: _Sampling, output: OutputAnswer) -> OutputAnswer:
     else:
         compared = _compared(sampling, output, None) if any(map(_is_claimed, each)) else ""
         told = [replace(o, check=_check(o, compared)) for o in each]
-    if is_wide:
-        assert isinstance(operands, OperandAnswers)
-        rest = proof.Check(proof.Outcome.UNDECIDED, reason=_NOTHING)
-        return replace(output, operands=operands.proved(told, rest))
-    return replace(output, operands=told)
+    rest = proof.Check(proof.Outcome.UNDECIDED, reason=_NOTHING) if is_wide else None
+    return replace(output, operands=operands.proved(told, rest))
 
 
 def _compared(

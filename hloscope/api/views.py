@@ -52,73 +52,6 @@ else:
 
 
 # --------------------------------------------------------------------------------------------------
-# Queries about an instruction as a kernel: coalescing, footprint.
-
-
-class KernelQuestions:
-    """Queries about an instruction as one GPU kernel."""
-
-    @property
-    def _kernel(self) -> tuple[Program, Instruction]:
-        """Return the program and the instruction that the queries are about."""
-        raise NotImplementedError
-
-    def coalescing(
-        self,
-        device: str = "h100",
-        *,
-        threads: int | None = None,
-        launch: tuple[int, int] | None = None,
-        vector: int | None = None,
-        thread_map: IndexingMap | ThreadLayout | str | None = None,
-        tile: Sequence[int] | None = None,
-    ) -> memory.Coalescing:
-        """Return the memory requests of the warps of this kernel.
-
-        Args:
-            device: Name of the GPU.
-            threads: Threads of a block of a loop kernel, instead of XLA's choice.
-            launch: Blocks, and threads of a block, of a loop kernel.
-            vector: Elements that a thread of a loop kernel computes.
-            thread_map: Map from threads to output elements that replaces XLA's emitter, a layout of
-                Triton or CuTe, or the text of one of these.
-            tile: Tile sizes of a block-level fusion, or of the layout.
-
-        Raises:
-            UnsupportedError: The instruction has no kernel of XLA's own emitters.
-            UnknownNameError: The device is unknown.
-
-        >>> import hloscope
-        >>> text = "ENTRY e { p = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(p) }"
-        >>> print(hloscope.read(text).root.coalescing().model)
-        h100: loop, 128 threads × 256 blocks (rules of 2026-08)
-        """
-        sizes = None if tile is None else tuple(tile)
-        given = (
-            memory.thread_map_of(thread_map, sizes) if isinstance(thread_map, str) else thread_map
-        )
-        blocks, of_block = launch if launch is not None else (None, threads)
-        model = memory.Model(device, of_block, blocks, vector, given, sizes)
-        program, ins = self._kernel
-        with program.lock:
-            answer = model.memory(program.analysis, program.dump).of_instruction(ins)
-        return memory.Coalescing(answer, ins, program.module)
-
-    def footprint(self, device: str = "h100") -> memory.Footprint:
-        """Return the bytes that this kernel must read and write at least.
-
-        Args:
-            device: Name of the GPU, which decides which updates are in place.
-
-        Raises:
-            UnknownNameError: The device is unknown.
-        """
-        program, ins = self._kernel
-        with program.lock:
-            return memory.Footprint(memory.footprint_of(program, ins, device))
-
-
-# --------------------------------------------------------------------------------------------------
 # Views of a program's computations and instructions, with their queries.
 
 
@@ -156,7 +89,7 @@ class ComputationView(Shown):
         return visible(f"<computation {self.name}: {len(self)} instructions>")
 
 
-class InstructionView(KernelQuestions, Shown):
+class InstructionView(Shown):
     """An instruction of a program, with its queries."""
 
     _internal: ClassVar[frozenset[str]] = Shown._internal | {
@@ -173,10 +106,6 @@ class InstructionView(KernelQuestions, Shown):
     @property
     def name(self) -> str:
         return self.ir.name
-
-    @property
-    def _kernel(self) -> tuple[Program, Instruction]:
-        return self.program, self.ir
 
     @property
     def asked_module(self) -> Module:
@@ -262,7 +191,7 @@ class InstructionView(KernelQuestions, Shown):
         Raises:
             UnknownNameError: The output or operand does not exist.
         """
-        numbers = self._outputs(output)
+        numbers, order = self._outputs(output), _order(physical, linear)
         chosen = self._operands(operand)
         read, outputs = self.values_read, self.outputs
         answers = []
@@ -273,12 +202,12 @@ class InstructionView(KernelQuestions, Shown):
                 number = j if isinstance(j, int) else read.index(j, len(self.ir.operands))
                 found.setdefault(number, {})[leaf] = some
             touched = {
-                j: self._operand_answer(j, read[j], here, leaves, physical, linear)
+                j: self._operand_answer(j, read[j], here, leaves, order)
                 for j, leaves in found.items()
                 if j in chosen
             }
             answers.append(OutputAnswer(k, here, OperandAnswers(read, chosen, touched)))
-        return self._answer("output_to_input", answers, _order(physical, linear))
+        return self._indexing("output_to_input", answers, order)
 
     @explains_invalid_program
     def indexing_from(
@@ -308,19 +237,19 @@ class InstructionView(KernelQuestions, Shown):
         chosen = range(len(leaves)) if leaf is None else range(leaf, leaf + 1)
         if leaf is not None and leaf not in range(len(leaves)):
             raise UnknownNameError(f"operand {operand} of `{self.name}` has {len(leaves)} leaves")
-        numbers = self._outputs(output)
+        numbers, order = self._outputs(output), _order(physical, linear)
         asked = OperandAnswer(operand, source.name, source.type, ())
         found: dict[int, dict[int, OperandAnswer]] = {}
         for j in chosen:
             reached = self._reached_of(operand, j, numbers)
             for k in [k for k in reached if k in numbers]:
-                mine = _placed(reached[k], leaves[j], self.outputs[k], physical, linear)
+                mine = placed(reached[k], leaves[j], self.outputs[k], order)
                 found.setdefault(k, {})[j] = replace(asked, accesses=mine, leaf=j)
         answers = [
             OutputAnswer(k, self.outputs[k], TensorAnswers(asked, chosen, found.get(k, {})))
             for k in numbers
         ]
-        return self._answer("input_to_output", answers, _order(physical, linear))
+        return self._indexing("input_to_output", answers, order)
 
     @explains_invalid_program
     def to_parameters(
@@ -344,10 +273,8 @@ class InstructionView(KernelQuestions, Shown):
         """
         computation = self._computation
         parameters = computation.parameters
-        if parameter is not None and not 0 <= parameter < len(parameters):
-            said = _no_such("parameter", parameter, computation.name, len(parameters))
-            raise UnknownNameError(said)
-        chosen = range(len(parameters)) if parameter is None else range(parameter, parameter + 1)
+        chosen = _chosen("parameter", parameter, computation.name, len(parameters))
+        order = _order(physical, linear)
         numbers = {parameters[j]: j for j in chosen}
         reads = self.program.parameter_reads(computation)
         answers = []
@@ -362,29 +289,22 @@ class InstructionView(KernelQuestions, Shown):
                 found.setdefault(value, {})[leaf] = some
             here = self.outputs[k]
             touched = {}
-            place = id(here) if physical or linear else 0
+            place = 0 if order == "logical" else id(here)
             for j in sorted([numbers[value] for value in found if value in numbers]):
                 leaves = found[parameters[j]]
                 key = (j, place, *[x for leaf, some in leaves.items() for x in (leaf, id(some))])
                 told = known.get(key)
                 if told is None:
-                    told = self._operand_answer(j, parameters[j], here, leaves, physical, linear)
+                    told = self._operand_answer(j, parameters[j], here, leaves, order)
                     known[key] = told
                     alive.append(leaves)
                 touched[j] = told
             answers.append(OutputAnswer(k, here, OperandAnswers(parameters, chosen, touched)))
-        order = _order(physical, linear)
-        answer = Answer(
-            self.ir,
-            self.opcode,
-            "output_to_input",
-            answers,
-            order,
-            "parameter",
-            computation,
-            computation,
-            provenance_of(self.ir, self.program.module),
-            self.program.analysis.convention,
+        answer = replace(
+            self._answer("output_to_input", answers, order),
+            what="parameter",
+            computation=computation,
+            inside=computation,
         )
         return Indexing(answer, self.program.file, self.program.module)
 
@@ -483,6 +403,56 @@ upper bounds [6, 8]
         """
         return tiling.tiles_of_view(self, sizes, schedule)
 
+    def coalescing(
+        self,
+        device: str = "h100",
+        *,
+        threads: int | None = None,
+        launch: tuple[int, int] | None = None,
+        vector: int | None = None,
+        thread_map: IndexingMap | ThreadLayout | str | None = None,
+        tile: Sequence[int] | None = None,
+    ) -> memory.Coalescing:
+        """Return the memory requests of the warps of this kernel.
+
+        Args:
+            device: Name of the GPU.
+            threads: Threads of a block of a loop kernel, instead of XLA's choice.
+            launch: Blocks, and threads of a block, of a loop kernel.
+            vector: Elements that a thread of a loop kernel computes.
+            thread_map: Map from threads to output elements that replaces XLA's emitter, a layout of
+                Triton or CuTe, or the text of one of these.
+            tile: Tile sizes of a block-level fusion, or of the layout.
+
+        Raises:
+            UnsupportedError: The instruction has no kernel of XLA's own emitters.
+            UnknownNameError: The device is unknown.
+
+        >>> import hloscope
+        >>> text = "ENTRY e { p = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(p) }"
+        >>> print(hloscope.read(text).root.coalescing().model)
+        h100: loop, 128 threads × 256 blocks (rules of 2026-08)
+        """
+        sizes = None if tile is None else tuple(tile)
+        blocks, of_block = launch if launch is not None else (None, threads)
+        model = memory.Model(device, of_block, blocks, vector, thread_map, sizes)
+        program = self.program
+        with program.lock:
+            answer = model.memory(program.analysis, program.dump).of_instruction(self.ir)
+        return memory.Coalescing(answer, self.ir)
+
+    def footprint(self, device: str = "h100") -> memory.Footprint:
+        """Return the bytes that this kernel must read and write at least.
+
+        Args:
+            device: Name of the GPU, which decides which updates are in place.
+
+        Raises:
+            UnknownNameError: The device is unknown.
+        """
+        with self.program.lock:
+            return memory.footprint_of(self.program, self.ir, device)
+
     @property
     def computation(self) -> ComputationView:
         """Return the computation that contains the instruction."""
@@ -526,8 +496,7 @@ upper bounds [6, 8]
         source: Instruction,
         here: Type,
         found: Mapping[int, Accesses],
-        physical: bool,
-        linear: bool,
+        order: Order,
     ) -> OperandAnswer:
         """Return the accesses to all tensors of one operand or captured value.
 
@@ -536,37 +505,40 @@ upper bounds [6, 8]
             source: The value.
             here: Type of the tensor that the maps start from.
             found: Accesses by number of the tensor.
-            physical: Use indices in memory order, the slowest-varying dimension first.
-            linear: Use positions in memory, counted in elements.
+            order: Kind of the indices in the maps.
         """
         accesses: list[Access] = []
-        in_memory = physical or linear
-        types = self.program.analysis.tensors(source.type) if in_memory else ()
+        types = self.program.analysis.tensors(source.type)
         for leaf, some in sorted(found.items()):
-            mine = _placed(some, here, types[leaf], physical, linear) if in_memory else some
+            mine = placed(some, here, types[leaf], order)
             accesses += [replace(a, leaf=leaf) for a in mine] if leaf else mine
         return OperandAnswer(number, source.name, source.type, tuple(accesses))
 
-    def _answer(self, direction: Direction, outputs: list[OutputAnswer], order: Order) -> Indexing:
-        """Return a result about this instruction.
+    def _answer(self, direction: Direction, outputs: list[OutputAnswer], order: Order) -> Answer:
+        """Return the data of a result about this instruction.
 
         Args:
             direction: Do the maps lead from outputs to inputs, or from inputs to outputs?
             outputs: The results for each output.
             order: Kind of the indices in the maps.
         """
-        in_sizes = self.has_unknown_sizes
-        answer = Answer(
+        return Answer(
             self.ir,
             self.opcode,
             direction,
             outputs,
             order,
-            inside=self._computation if in_sizes else self._known_computation,
+            inside=self._computation if self.has_unknown_sizes else self._known_computation,
             origin=provenance_of(self.ir, self.program.module),
             convention=self.program.analysis.convention,
         )
-        symbolic = self.program.symbolic if in_sizes else None
+
+    def _indexing(
+        self, direction: Direction, outputs: list[OutputAnswer], order: Order
+    ) -> Indexing:
+        """Return a result about this instruction; the arguments are those of `_answer`."""
+        answer = self._answer(direction, outputs, order)
+        symbolic = self.program.symbolic if self.has_unknown_sizes else None
         return Indexing(answer, self.program.file, self.program.module, symbolic)
 
     def empty_answer(self, direction: Direction) -> Answer:
@@ -574,10 +546,10 @@ upper bounds [6, 8]
 
         `direction` states whether maps lead from outputs to inputs or from inputs to outputs.
         """
-        return self._answer(direction, [], "logical").answer
+        return self._answer(direction, [], "logical")
 
     def _outputs(self, number: int | None) -> range:
-        return self._numbers("output", number, len(self.outputs))
+        return _chosen("output", number, self.name, len(self.outputs))
 
     @property
     def values_read(self) -> tuple[Instruction, ...]:
@@ -586,24 +558,7 @@ upper bounds [6, 8]
         return (*self.ir.operands, *captured) if captured else self.ir.operands
 
     def _operands(self, number: int | None) -> range:
-        return self._numbers("operand", number, len(self.values_read))
-
-    def _numbers(self, what: str, number: int | None, count: int) -> range:
-        """Return the range with the requested number, or of all numbers below `count`.
-
-        Args:
-            what: `output` or `operand`, for the message.
-            number: The number; `None` for all.
-            count: Number of outputs or operands.
-
-        Raises:
-            UnknownNameError: The number is out of range.
-        """
-        if number is None:
-            return range(count)
-        if not 0 <= number < count:
-            raise UnknownNameError(_no_such(what, number, self.name, count))
-        return range(number, number + 1)
+        return _chosen("operand", number, self.name, len(self.values_read))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InstructionView) and other.ir is self.ir
@@ -619,15 +574,31 @@ def _order(physical: bool, linear: bool) -> Order:
     return "linear" if linear else "physical" if physical else "logical"
 
 
-def _no_such(what: str, number: int, name: str, count: int) -> str:
+def _chosen(what: str, number: int | None, name: str, count: int) -> range:
+    """Return the range with the requested number, or of all numbers below `count`.
+
+    Args:
+        what: `output`, `operand` or `parameter`, for the message.
+        number: The number; `None` for all.
+        name: Name of the instruction or computation, for the message.
+        count: Number of its outputs, operands or parameters.
+
+    Raises:
+        UnknownNameError: The number is out of range.
+    """
+    if number is None:
+        return range(count)
+    if 0 <= number < count:
+        return range(number, number + 1)
     known = "none" if not count else "only 0" if count == 1 else f"0 to {count - 1}"
-    return f"`{name}` has no {what} {number}; it has {known}"
+    raise UnknownNameError(f"`{name}` has no {what} {number}; it has {known}")
 
 
-def _placed(accesses: Accesses, here: Type, there: Type, physical: bool, linear: bool) -> Accesses:
+def placed(accesses: Accesses, here: Type, there: Type, order: Order) -> Accesses:
+    """Return the accesses between indices of an order; `here` and `there` are the tensors."""
+    if order == "logical":
+        return accesses
     try:
-        if linear:
-            return fusion.linear(accesses, here, there)
-        return fusion.physical(accesses, here, there) if physical else accesses
+        return (fusion.linear if order == "linear" else fusion.physical)(accesses, here, there)
     except UnsupportedError as error:  # an array without bounds has no addresses
         return (Access.unknown(error.message),)

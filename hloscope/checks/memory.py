@@ -241,7 +241,9 @@ def _padding(subject: Subject, min_wasted: int, top: int) -> Iterator[Finding]:
     rows.sort(key=lambda row: -row[0])  # stable: equal amounts stay in program order
     for wasted, type, places in [row for row in rows if row[0] >= max(min_wasted, 1)][:top]:
         found = subject.finding("padding", *places[0], _message(type, sizes[type], places), wasted)
-        yield replace(found, severity=_severity(wasted, total))
+        # An error from 10 % of the bytes of all arrays on, a warning from 1 % on.
+        severe = "error" if 10 * wasted >= total else "warning" if 100 * wasted >= total else "note"
+        yield replace(found, severity=severe)
 
 
 def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Instruction]]) -> str:
@@ -266,20 +268,6 @@ def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Ins
         saved = size_text(found.padded - size.padded)
         says += f"; {print_type(best)} takes {size_text(size.padded)}, {saved} less"
     return says
-
-
-def _severity(wasted: int, total: int) -> str:
-    """Return the severity of padding by its share of the bytes of all arrays.
-
-    It is `error` from 10 % on, `warning` from 1 % on, else `note`.
-
-    Args:
-        wasted: Bytes of padding.
-        total: Bytes of all arrays, with padding.
-    """
-    if 10 * wasted >= total:
-        return "error"
-    return "warning" if 100 * wasted >= total else "note"
 
 
 PADDING: Final = Rule(

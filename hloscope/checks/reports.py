@@ -216,30 +216,22 @@ def junit_text(report: Report) -> str:
         by_case[finding.file, finding.rule].append(finding)
     top = Xml.Element("testsuites", name="hloscope check")
     for file in report.files:
-        if file in report.unread:
-            _unread(top, report.unread[file])
-            continue
-        failed = sum(bool(by_case.get((file, rule))) for rule in report.rules)
-        counts = {"tests": str(len(report.rules)), "failures": str(failed), "errors": "0"}
+        # A program that could not be read has one case, which is in error.
+        unread = report.unread.get(file)
+        kind, rules = ("failure", report.rules) if unread is None else ("error", (UNREAD,))
+        wrong = {rule: by_case[file, rule] for rule in rules if (file, rule) in by_case}
+        wrong |= {} if unread is None else {UNREAD: [unread]}
+        counts = {"tests": str(len(rules)), "failures": "0", "errors": "0"}
+        counts |= {f"{kind}s": str(len(wrong))}
         suite = Xml.SubElement(top, "testsuite", {"name": _plain(file), **counts})
-        for rule in report.rules:
+        for rule in rules:
             case = Xml.SubElement(suite, "testcase", classname=_plain(file), name=rule)
-            found = by_case.get((file, rule), [])
-            if found:
+            if found := wrong.get(rule):
                 first = _plain(found[0].message)
-                failure = Xml.SubElement(case, "failure", message=first, type=found[0].severity)
+                failure = Xml.SubElement(case, kind, message=first, type=found[0].severity)
                 failure.text = "\n".join(map(_finding_text, found))
     Xml.indent(top)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(top, encoding="unicode")
-
-
-def _unread(top: Xml.Element, finding: Finding) -> None:
-    """Add a suite with one case in error to `top`, for a program that could not be read."""
-    counts = {"tests": "1", "failures": "0", "errors": "1"}
-    suite = Xml.SubElement(top, "testsuite", {"name": _plain(finding.file), **counts})
-    case = Xml.SubElement(suite, "testcase", classname=_plain(finding.file), name=finding.rule)
-    error = Xml.SubElement(case, "error", message=_plain(finding.message), type=finding.severity)
-    error.text = _finding_text(finding)
 
 
 def _finding_text(finding: Finding) -> str:

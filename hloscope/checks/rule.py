@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 from msgspec.structs import replace
 
 from hloscope.cost import Place, ProgramCost, program_cost, running
@@ -106,24 +106,9 @@ class Finding(Struct, frozen=True):
             InputError: The object does not describe a finding.
         """
         try:
-            texts = {
-                key: str(given.get(key) or "")
-                for key in ("instruction", "computation", "op_name", "source")
-            }
-            return cls(
-                rule=str(given["rule"]),
-                message=str(given["message"]),
-                file=str(given["file"]),
-                line=int(given.get("line") or 0),
-                value=float(given.get("value") or 0),
-                runs=int(given.get("runs") or 1),
-                severity=str(given.get("severity", "error")),
-                instruction=texts["instruction"],
-                computation=texts["computation"],
-                op_name=texts["op_name"],
-                source=texts["source"],
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):
+            known = {key: value for key, value in given.items() if value is not None}
+            return convert(known, cls, strict=False)
+        except (ValidationError, AttributeError):
             raise InputError(
                 f"a finding of {SCHEMA} was expected, found {str(given)[:80]}"
             ) from None

@@ -26,7 +26,6 @@ from hloscope.checks.memory import COLLECTIVES, MEMORY, PADDING, unknown_kinds
 from hloscope.checks.rule import (
     SEVERITIES,
     Finding,
-    FindingGroup,
     Report,
     Rule,
     Subject,
@@ -197,22 +196,13 @@ def check_program(
             if group.share is not None and group.share < setting.min_step_share:
                 small += len(group.members)
                 continue
-            severity = setting.severity or _severity_of(group)
+            is_small = group.share is not None and group.share < ERROR_SHARE
+            severity = setting.severity or ("warning" if is_small else "error")
             findings += [
-                replace(finding, severity=_milder(severity, finding.severity))
-                for finding in group.members
+                replace(finding, severity=max(severity, finding.severity, key=SEVERITIES.index))
+                for finding in group.members  # the milder one of the two severities
             ]
     return Report(tuple(findings), _names(chosen), (file,), small=small)
-
-
-def _severity_of(group: FindingGroup) -> str:
-    """Return `error`, or `warning` for a group with a small share of the step."""
-    return "warning" if group.share is not None and group.share < ERROR_SHARE else "error"
-
-
-def _milder(a: str, b: str) -> str:
-    """Return the milder one of two severities."""
-    return max(a, b, key=SEVERITIES.index)
 
 
 def _names(settings: Iterable[Setting]) -> tuple[str, ...]:

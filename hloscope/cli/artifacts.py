@@ -6,7 +6,7 @@ import click
 
 from hloscope.api import artifact_text, bytes_of_file, doctor as examine
 from hloscope.cli.printing import command, debug_option, file_argument, json_option, print_json
-from hloscope.cli.streams import STDIN, output_option, print_long, read_stdin, write
+from hloscope.cli.streams import STDIN, output_option, print_long, read_stdin, write_text
 from hloscope.display import health_json, health_text
 
 
@@ -19,10 +19,7 @@ from hloscope.display import health_json, health_text
 def deserialize(file: str, vhlo: bool, generic: bool, output: str | None) -> None:
     """Print the program of the artifact FILE as StableHLO, with its locations."""
     text = artifact_text(bytes_of(file), name_of(file), vhlo=vhlo, generic=generic)
-    if output is None:
-        print_long(text, nl=False)
-    else:
-        write(text.encode("utf-8", "surrogateescape"), output)
+    write_text(text, output)
 
 
 @command()

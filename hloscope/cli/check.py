@@ -31,10 +31,9 @@ from hloscope.cli.printing import (
     print_json,
     print_table,
 )
-from hloscope.cli.streams import STDIN, read_stdin, with_progress
+from hloscope.cli.streams import STDIN, read_stdin, with_progress, write
 from hloscope.display import types_json, types_table
 from hloscope.errors import Diagnostic, HloscopeError, InputError
-from hloscope.support.whole_files import write_whole
 
 # --------------------------------------------------------------------------------------------------
 # `verify`: violations of the specification in programs.
@@ -259,19 +258,12 @@ def check(
     if output is None:
         click.echo(told)
     else:
-        _write(output, told)
+        write(f"{told}\n".encode(), output)
         click.echo(found.told("text").splitlines()[-1], err=True)
     if found.report.unread:
         click.get_current_context().exit(InputError.exit_code)
     if found.report.failed:
         click.get_current_context().exit(FAILED)
-
-
-def _write(output: str, told: str) -> None:
-    try:
-        write_whole(output, f"{told}\n".encode())
-    except OSError as error:
-        raise InputError(f"cannot write `{output}`: {error.strerror}") from None
 
 
 def _print_rules() -> None:

@@ -44,6 +44,7 @@ from hloscope.cli.printing import (
     json_option,
     print_differences,
     print_json,
+    print_notes,
     print_table,
 )
 from hloscope.cli.streams import print_long, with_progress
@@ -158,8 +159,7 @@ def _print_advice(found: Cost, top: int) -> None:
 
 def _print_notes(found: Cost) -> None:
     print_differences(found.findings)
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
+    print_notes(found.notes)
 
 
 def _print_measured(found: Measured, by: str, sort: str | None, top: int, as_json: bool) -> None:
@@ -181,8 +181,7 @@ def _print_measured(found: Measured, by: str, sort: str | None, top: int, as_jso
         return
     click.echo(found.about, err=True)
     print_table(found.table(by, sort=sort, top=top))
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
+    print_notes(found.notes)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -206,7 +205,6 @@ MOST_DIGITS: Final = 18
 @any_device_option("Device that holds the program (default for GPU programs: h100)")
 @top_option("Number of groups; the others share one row.")
 @format_option()
-@json_option
 @debug_option
 def memory(
     file: str,
@@ -216,7 +214,6 @@ def memory(
     device: str | None,
     top: int,
     form: str,
-    as_json: bool,
 ) -> None:
     """List the buffers that hold the memory of FILE at its peak, and what lowers the peak.
 
@@ -229,7 +226,6 @@ def memory(
     """
     if file == after == "-":
         raise click.UsageError("only one of the two can be the standard input")
-    form = "json" if as_json else form
     is_drawn = form in ("svg", "html")
     if is_drawn and (at is not None or by != "group"):
         raise click.UsageError("--at and --by are about text and JSON")
@@ -247,12 +243,12 @@ def memory(
         print_json(found.to_json(by, at=where))
         return
     if is_drawn:
-        _print_picture(found, form, found.device(device))
+        holds = found.device(device)
+        click.echo(found.to_svg(holds) if form == "svg" else found.to_html(holds), nl=False)
         return
     click.echo(found.about, err=True)
     _print_text(found, where, by, device, top)
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
+    print_notes(found.notes)
 
 
 def _print_difference(
@@ -271,14 +267,7 @@ def _print_difference(
     elif form == "text":
         print_long("\n".join(compared.lines(top)))
     else:
-        _print_picture(compared, form, device)
-
-
-def _print_picture(
-    found: MemoryAnswer | MemoryDifferenceAnswer, form: str, device: str | None
-) -> None:
-    drawn = found.to_svg(device) if form == "svg" else found.to_html(device)
-    click.echo(drawn, nl=False)
+        click.echo(compared.to_svg(device) if form == "svg" else compared.to_html(device), nl=False)
 
 
 def _print_text(
@@ -324,17 +313,13 @@ SCHEMA = "hloscope.footprint/1"
 @by_option
 @top_option("Without NAME: number of groups; the others share one row.")
 @format_option()
-@json_option
 @debug_option
-def footprint(
-    file: str, name: str | None, device: str, by: str, top: int, form: str, as_json: bool
-) -> None:
+def footprint(file: str, name: str | None, device: str, by: str, top: int, form: str) -> None:
     """Count the bytes that a kernel must read and write, and the reuse of each element.
 
     Without NAME, list groups of all kernels of FILE, most bytes first; loop bodies count in every
     iteration.  In NAME, * matches any text and ? any character.
     """
-    form = "json" if as_json else form
     if name is not None:
         program = read_program(file)
         found = footprints_of(program, find_all(program.module, name), device)
@@ -357,8 +342,7 @@ def footprint(
             print_table(whole.table(top, by))
         of = f"{count:,} kernel{'' if count == 1 else 's'}"
         click.echo(f"{whole.total:,} bytes of {of}", err=True)
-        for note in whole.notes:
-            click.echo(f"note: {note}", err=True)
+        print_notes(whole.notes)
     else:
         _draw([whole.to_svg(top, by)], file, form)
     end_if_invalid(invalid)

@@ -27,7 +27,6 @@ from hloscope.cli.printing import (
     debug_option,
     file_argument,
     print_json,
-    print_long_json,
 )
 from hloscope.cli.streams import print_long, with_progress
 from hloscope.errors import NoFunctionError, VerifyError
@@ -302,10 +301,7 @@ def _print_json(value: dict[str, Any], *, compact: bool) -> None:
     A result with more than `INDENTED` pairs of an output and an operand is always on one line.
     """
     told = sum([len(output.get("operands", ())) for output in value.get("outputs", ())])
-    if told > INDENTED:
-        print_long_json(value)
-    else:
-        print_json(value, compact=compact)
+    print_json(value, compact=compact or told > INDENTED)
 
 
 def _json(found: Indexing, at: Index | None) -> dict[str, Any]:
@@ -315,64 +311,36 @@ def _json(found: Indexing, at: Index | None) -> dict[str, Any]:
         raise click.UsageError(str(error)) from None
 
 
-_WRONG: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
-    "--operand goes with the operands read, --from-operand with outputs": lambda given: (
-        given["from_operand"] is not None and given["operand"] is not None
-    ),
-    "--to-parameters and --from-operand are opposite directions": lambda given: (
-        given["to_parameters"] and given["from_operand"] is not None
-    ),
-    "--at lists elements as text or JSON, or says what svg and html draw": lambda given: (
-        given["at"] is not None and given["form"] not in ("text", "json", "html", "svg")
-    ),
-    "--at lists elements, --verify proves maps": lambda given: (
-        given["at"] is not None and given["verify"]
-    ),
-    "--at is about an element of one instruction, --all about all of them": lambda given: (
-        given["at"] is not None and given["everything"]
-    ),
-    "--strict says what --verify does with what is undecided": lambda given: (
-        given["strict"] and not given["verify"]
-    ),
-    "--seconds is what the proofs of --verify may take": lambda given: (
-        given["seconds"] is not None and not given["verify"]
-    ),
-    "--by-execution says how --verify proves": lambda given: (
-        given["by_execution"] and not given["verify"]
-    ),
-    "--evidence-dir keeps what --by-execution refutes": lambda given: (
-        given["evidence_dir"] is not None and not given["by_execution"]
-    ),
-    "--verify prints proofs as text or JSON": lambda given: (
-        given["verify"] and given["form"] not in ("text", "json")
-    ),
-    "--all prints JSON lines for the whole program": lambda given: (
-        given["everything"] and given["form"] not in ("text", "json")
-    ),
-    "--all prints JSON lines for whole programs, but NAME is not a file": lambda given: (
-        given["everything"] and _is_instruction(given)
-    ),
-    "several files are for --all": lambda given: given["more"] and not given["everything"],
-    "--jobs and --cache are for --all": lambda given: (
-        (given["jobs"] or given["cache"] is not None) and not given["everything"]
-    ),
-    "--cache names a directory": lambda given: given["cache"] == "",
-    "--verify proves the answers about one file, in one process": lambda given: (
-        given["verify"]
-        and given["everything"]
-        and (given["name"] is not None or given["jobs"] or given["cache"] is not None)
-    ),
-}
-"""Messages about options that exclude each other, each with its condition."""
+_WRONG: Final = (
+    ("operand", "from_operand", False,
+     "--operand goes with the operands read, --from-operand with outputs"),
+    ("to_parameters", "from_operand", False,
+     "--to-parameters and --from-operand are opposite directions"),
+    ("at", "text json html svg", True,
+     "--at lists elements as text or JSON, or says what svg and html draw"),
+    ("at", "verify", False, "--at lists elements, --verify proves maps"),
+    ("at", "everything", False,
+     "--at is about an element of one instruction, --all about all of them"),
+    ("strict", "verify", True, "--strict says what --verify does with what is undecided"),
+    ("seconds", "verify", True, "--seconds is what the proofs of --verify may take"),
+    ("by_execution", "verify", True, "--by-execution says how --verify proves"),
+    ("evidence_dir", "by_execution", True, "--evidence-dir keeps what --by-execution refutes"),
+    ("verify", "text json", True, "--verify prints proofs as text or JSON"),
+    ("everything", "text json", True, "--all prints JSON lines for the whole program"),
+    ("everything", "instruction", False,
+     "--all prints JSON lines for whole programs, but NAME is not a file"),
+    ("more", "everything", True, "several files are for --all"),
+    ("jobs", "everything", True, "--jobs and --cache are for --all"),
+    ("cache", "everything", True, "--jobs and --cache are for --all"),
+    ("empty_cache", "", True, "--cache names a directory"),
+    ("verify_all", "name jobs cache", False,
+     "--verify proves the answers about one file, in one process"),
+)  # fmt: skip
+"""Options that exclude each other, or need each other.
 
-
-def _is_instruction(given: dict[str, Any]) -> bool:
-    """Does the argument after FILE name an instruction rather than another file?
-
-    `given` are the arguments of the command by name.
-    """
-    name = given["name"]
-    return name is not None and not given["more"] and not is_file(name)
+Each row has an option, other options or formats, whether one of these is needed (else none is
+allowed), and the message if that is violated.
+"""
 
 
 def _check_usage(given: dict[str, Any]) -> None:
@@ -380,8 +348,18 @@ def _check_usage(given: dict[str, Any]) -> None:
 
     `given` are the arguments of the command by name.
     """
-    for message, is_wrong in _WRONG.items():
-        if is_wrong(given):
+    name, is_all = given["name"], given["everything"]
+    # 0 is a number of an operand: only `None`, `False` and no files mean that nothing was given.
+    has = {key for key, value in given.items() if value not in (None, ()) and value is not False}
+    has.add(given["form"])
+    if is_all and name is not None and not given["more"] and not is_file(name):
+        has.add("instruction")  # the argument after FILE is not another file
+    if given["cache"] == "":
+        has.add("empty_cache")
+    if is_all and given["verify"]:
+        has.add("verify_all")
+    for option, others, is_needed, message in _WRONG:
+        if option in has and has.isdisjoint(others.split()) is is_needed:
             raise click.UsageError(message)
 
 

@@ -20,12 +20,12 @@ from hloscope.api import (
     execute_named,
     find_all,
     kernels_of,
+    parse_thread_map,
     ptx_arguments,
     read_ptx,
     refuse_other_targets,
     run_ptx,
     save_outputs,
-    thread_map_of,
 )
 from hloscope.cli.files import complete_instructions, end_if_invalid, print_findings, read_program
 from hloscope.cli.maps import read_text
@@ -84,7 +84,7 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     """Return the value of an option unchanged, if it is a thread map or a layout."""
     if value is not None:
         try:
-            thread_map_of(value)
+            parse_thread_map(value)
         except ParseError as error:
             raise click.BadParameter(f"not a map: {error.message}") from error
     return value
@@ -147,7 +147,6 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     help="Print only the verdicts of XLA's own analysis; faster.",
 )
 @format_option()
-@json_option
 @debug_option
 def coalesce(
     file: str,
@@ -166,7 +165,6 @@ def coalesce(
     inputs: str | None,
     verdicts_only: bool,
     form: str,
-    as_json: bool,
 ) -> None:
     """Count the sectors that the warps of a kernel transfer, and name the cause of unused ones.
 
@@ -176,7 +174,7 @@ def coalesce(
     if from_ptx or inputs is not None:
         if not from_ptx or name is None or form not in ("text", "json"):
             raise click.UsageError("--from-ptx needs NAME and prints text or JSON; --inputs, it")
-        _execute(file, name, inputs, as_if or device, as_json=as_json or form == "json")
+        _execute(file, name, inputs, as_if or device, as_json=form == "json")
         return
     if launch is not None and threads is not None:
         raise click.UsageError("--launch and --threads both say how many threads")
@@ -187,12 +185,11 @@ def coalesce(
         device = device_of_dump(program.dump)
     blocks = None if launch is None else launch[0]
     of_block = launch[1] if launch else threads
-    given = None if thread_map is None else thread_map_of(thread_map, tile)
-    model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
+    model = Model(as_if or device, of_block, blocks, vector, thread_map, tile, verdicts_only)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
     found, invalid = _results(program, name, model)
-    if as_json or form == "json":
+    if form == "json":
         print_json(found.to_json(by))
     elif form == "svg":
         click.echo(found.to_svg(), nl=False)
@@ -384,11 +381,8 @@ SCHEMA: Final = "hloscope.banks/1"
 )
 @device_option("GPU whose banks are counted")
 @format_option()
-@json_option
 @debug_option
-def banks(
-    map: str, shape: tuple[int, ...], bits: int, device: str, form: str, as_json: bool
-) -> None:
+def banks(map: str, shape: tuple[int, ...], bits: int, device: str, form: str) -> None:
     """Count the words that the busiest bank serves when threads access a tile through MAP.
 
     MAP leads from threads to an index in the tile, for example '(th_x) -> (th_x, 0), domain: th_x
@@ -397,7 +391,7 @@ def banks(
     text = read_text(map)
     found = bank_conflicts(text, shape, bits=bits, device=device)
     model = f"{device}: elements of {bits} bits"
-    match "json" if as_json else form:
+    match form:
         case "json":
             print_json({"schema": SCHEMA, "map": text, "device": device, **bank_json(found)})
         case "svg":

@@ -13,10 +13,10 @@ from hloscope.api import (
     IndexingMap,
     InstructionView,
     Invalid,
+    Movement,
     Program,
     ScheduleName,
     Tiles,
-    movement_of,
     movements,
 )
 from hloscope.cli.compare import end_compared, is_map, sides_of
@@ -32,7 +32,6 @@ from hloscope.cli.printing import (
     command,
     debug_option,
     file_argument,
-    json_option,
     print_json,
     print_table,
 )
@@ -72,7 +71,6 @@ from hloscope.display import (
     help="Order in which Triton programs process tiles.",
 )
 @format_option()
-@json_option
 @debug_option
 def tile(
     file: str,
@@ -85,7 +83,6 @@ def tile(
     top: int,
     schedule: ScheduleName,
     form: str,
-    as_json: bool,
 ) -> None:
     """List the tile sizes that NAME in FILE can have, and what its tiles read.
 
@@ -93,7 +90,6 @@ def tile(
     constraints are XLA's.  If FILE states tile sizes of a Triton fusion, their tiles and their rank
     are printed.
     """
-    form = "json" if as_json else form
     program = read_program(file)
     view = _root(program) if name is None else program[name]
     if space:
@@ -170,7 +166,6 @@ TOP: Final = 20
     "--by-name", is_flag=True, help="Pair the parameters of FILE and OTHER by name, not by number."
 )
 @format_option("Output format; a picture shows one chain.")
-@json_option
 @debug_option
 def cancel(
     file: str,
@@ -179,7 +174,6 @@ def cancel(
     by: str,
     by_name: bool,
     form: str,
-    as_json: bool,
 ) -> None:
     """Find reshapes, transposes, copies and broadcasts of FILE that cancel or are free.
 
@@ -194,7 +188,6 @@ def cancel(
     each element of memory to the same place.  The exit code is 0 if they do, 1 if not, 4 if
     undecided.
     """
-    form = "json" if as_json else form
     if name is not None and _is_other(name):
         one, other = sides_of(file, name)
         compared = list(movements(one, other, by_name=by_name))
@@ -239,7 +232,7 @@ def _print_all(program: Program, invalid: Invalid, most: int, by: str, form: str
         by: The grouping.
         form: `text` or `json`.
     """
-    found = movement_of(program.module, invalid)
+    found = Movement(program.module, invalid)
     savings = found.savings
     groups, grouping = grouped_movement(savings, found.module, found.places, by)
     notes = [*about_movement(savings), *found.notes]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from typing import Any, Final, TypeVar
 
 import click
 
 from hloscope.api import ALL_DEVICES, DEVICES, GROUPINGS, MEMORY_GROUPINGS, check_grouping
-from hloscope.cli.printing import complete_files
+from hloscope.cli.printing import complete_files, json_option
 from hloscope.errors import UnknownNameError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,14 +25,7 @@ def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F],
         about: Help text before the list of names.
         known: Names of the devices in the help and in completions.
     """
-    return click.option(
-        "--device",
-        metavar="NAME",
-        default="h100",
-        show_default=True,
-        help=f"{about}: {', '.join(known)}; or a file NAME.toml.",
-        shell_complete=lambda _, __, begun: [name for name in known if name.startswith(begun)],
-    )
+    return _device(about, known, default="h100", show_default=True)
 
 
 def any_device_option(about: str) -> Callable[[F], F]:
@@ -39,11 +33,16 @@ def any_device_option(about: str) -> Callable[[F], F]:
 
     `about` is the help text before the list of names.
     """
+    return _device(about, ALL_DEVICES)
+
+
+def _device(about: str, known: Iterable[str], **settings: Any) -> Callable[[F], F]:
     return click.option(
         "--device",
         metavar="NAME",
-        help=f"{about}: {', '.join(ALL_DEVICES)}; or a file NAME.toml.",
-        shell_complete=lambda _, __, begun: [n for n in ALL_DEVICES if n.startswith(begun)],
+        help=f"{about}: {', '.join(known)}; or a file NAME.toml.",
+        shell_complete=lambda _, __, begun: [name for name in known if name.startswith(begun)],
+        **settings,
     )
 
 
@@ -68,16 +67,26 @@ def top_option(about: str, default: int = 20) -> Callable[[F], F]:
     )
 
 
-def format_option(about: str = "Output format.") -> Callable[[F], F]:
-    """Add `--format`, passed to the function as `form`; `about` is its help text."""
-    return click.option(
-        "--format",
-        "form",
-        type=click.Choice(PICTURES),
-        default="text",
-        show_default=True,
-        help=about,
-    )
+def format_option(about: str = "Output format.") -> Callable[[Callable[..., None]], Any]:
+    """Add `--format` and `--json`, passed to the function as `form`; `about` is a help text."""
+
+    def decorated(function: Callable[..., None]) -> Any:
+        @click.option(
+            "--format",
+            "form",
+            type=click.Choice(PICTURES),
+            default="text",
+            show_default=True,
+            help=about,
+        )
+        @json_option
+        @wraps(function)
+        def with_form(*, form: str, as_json: bool, **given: Any) -> None:
+            function(form="json" if as_json else form, **given)
+
+        return with_form
+
+    return decorated
 
 
 def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F], F]:

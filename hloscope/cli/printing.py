@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from re import IGNORECASE
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -134,6 +134,12 @@ def complete_files(
     return [shell_completion.CompletionItem(incomplete, type="file")]
 
 
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on the standard error, each on a line of its own."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
 MOST_FINDINGS = 5
 """Maximum number of findings that are printed below a table."""
 
@@ -166,26 +172,6 @@ def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool =
             sys.stdout.write(json_line(value) + "\n")
     else:
         click.echo(json_text(value, indent=None if lines else 1))
-
-
-def print_long_json(value: Mapping[str, Any]) -> None:
-    """Print an object with very long lists as JSON on one line without spaces, piece by piece."""
-    if sys.stdout is not None:  # else it was closed when the process started
-        sys.stdout.writelines(_pieces(value))
-
-
-def _pieces(value: Mapping[str, Any]) -> Iterator[str]:
-    mark = "{"
-    for key, part in value.items():
-        yield f"{mark}{json_line(key)}:"
-        mark = ","
-        if isinstance(part, list):
-            yield "["
-            yield from (f"{',' * bool(k)}{json_line(item)}" for k, item in enumerate(part))
-            yield "]"
-        else:
-            yield json_line(part)
-    yield "}\n" if value else "{}\n"
 
 
 WIDEST: Final = 48

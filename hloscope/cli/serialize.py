@@ -19,7 +19,7 @@ from hloscope.api import (
 )
 from hloscope.cli.artifacts import bytes_of, name_of
 from hloscope.cli.printing import command, debug_option, file_argument
-from hloscope.cli.streams import output_option, print_long, write
+from hloscope.cli.streams import output_option, write, write_text
 
 
 @command()
@@ -74,11 +74,7 @@ def serialize(
         "expand": expand,
     }
     if as_text:
-        text = vhlo_text(program, target, **options)
-        if output is None:
-            print_long(text, nl=False)
-        else:
-            write(text.encode("utf-8", "surrogateescape"), output)
+        write_text(vhlo_text(program, target, **options), output)
         return
     data = to_artifact(program, target, **options)
     if output is None and sys.stdout is not None and sys.stdout.isatty():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from threading import Timer
 from time import monotonic
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO, TypeVar, cast
 
 import click
 
@@ -172,8 +172,6 @@ def finish() -> None:
 #
 # Source: https://no-color.org.
 
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 COLOUR: Final = "hloscope.colour"
 """Key of `click.Context.meta`: the choice of `--color`; `auto` if it is absent."""
@@ -381,6 +379,18 @@ def write(data: bytes, output: str | None) -> None:
         write_whole(output, data)
     except OSError as error:
         raise InputError(f"cannot write `{output}`: {error.strerror or error}") from None
+
+
+def write_text(text: str, output: str | None) -> None:
+    """Write a text to a file; without one, print it as `print_long` does.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    if output is None:
+        print_long(text, nl=False)
+    else:
+        write(text.encode("utf-8", "surrogateescape"), output)
 
 
 # --------------------------------------------------------------------------------------------------

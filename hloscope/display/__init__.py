@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     )
     from hloscope.display.coalescing import (
         COALESCE_SCHEMA as COALESCE_SCHEMA,
-        KernelPlace as KernelPlace,
         bank_json as bank_json,
         bank_text as bank_text,
         banks_svg as banks_svg,
@@ -240,10 +239,11 @@ if TYPE_CHECKING:
         kernel_text as kernel_text,
         space_json as space_json,
         space_text as space_text,
-        symbolic_text as symbolic_text,
     )
     from hloscope.display.types import (
         OpTypes as OpTypes,
+        Parametric as Parametric,
+        ParametricMap as ParametricMap,
         dynamic_json as dynamic_json,
         dynamic_text as dynamic_text,
         parametric_json as parametric_json,

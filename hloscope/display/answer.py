@@ -19,7 +19,7 @@ from hloscope.fusion import Convention, leaf_types, origin_text
 from hloscope.hlo_parser import brief_type, opcode_of as hlo_opcode, print_type
 from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
 from hloscope.ir import Computation, Dims, Instruction, Op, TensorType, Type
-from hloscope.support.lazy import lazy
+from hloscope.support.lazy import lazy, once_for_each
 
 if TYPE_CHECKING:
     import json
@@ -178,14 +178,12 @@ class OutputAnswer(Struct, frozen=True):
 
     number: int
     type: Type
-    operands: Sequence[OperandAnswer]
+    operands: OperandAnswers
 
     @property
     def touched(self) -> Sequence[OperandAnswer]:
         """Return the results of the operands that have accesses."""
-        if isinstance(self.operands, OperandAnswers):
-            return self.operands.touched
-        return [operand for operand in self.operands if operand.accesses]
+        return self.operands.touched
 
     def __repr__(self) -> str:
         touched = ", ".join([operand.name for operand in self.touched[:_NAMED]])
@@ -195,9 +193,7 @@ class OutputAnswer(Struct, frozen=True):
     @property
     def checked_untouched(self) -> Sequence[OperandAnswer]:
         """Return the operands without accesses that have a proof of their own."""
-        if isinstance(self.operands, OperandAnswers):
-            return self.operands.checked_untouched
-        return [o for o in self.operands if o.check is not None and not o.accesses]
+        return self.operands.checked_untouched
 
     @property
     def proved_together(self) -> tuple[Check, int] | None:
@@ -205,10 +201,8 @@ class OutputAnswer(Struct, frozen=True):
 
         `None` without one.
         """
-        operands = self.operands
-        if not isinstance(operands, OperandAnswers) or operands.rest is None or not operands.left:
-            return None
-        return operands.rest, operands.left
+        rest, left = self.operands.rest, self.operands.left
+        return None if rest is None or not left else (rest, left)
 
 
 class Answer(Struct, frozen=True):
@@ -295,24 +289,20 @@ def shape_text(type: Type) -> str:
 
 def opcode_of(ins: Instruction) -> str:
     """Return the opcode as HLO spells it; the StableHLO name if HLO lacks the op."""
-    try:
-        return hlo_opcode(ins.op)
-    except UnsupportedError:
-        return ins.op.name
+    return _opcode(ins.op)
 
 
 def opcodes() -> Callable[[Instruction], str]:
     """Return the function `opcode_of` with a cache by op; many instructions share op objects."""
-    known: dict[int, tuple[Op, str]] = {}
+    opcode = once_for_each(_opcode)
+    return lambda ins: opcode(ins.op)
 
-    def opcode(ins: Instruction) -> str:
-        key = id(ins.op)
-        found = known.get(key)
-        if found is None:
-            found = known[key] = ins.op, opcode_of(ins)
-        return found[1]
 
-    return opcode
+def _opcode(op: Op) -> str:
+    try:
+        return hlo_opcode(op)
+    except UnsupportedError:
+        return op.name
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:
@@ -321,7 +311,6 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
     Operands without accesses are counted, not listed. Equal maps and equal results are stored once,
     because many outputs of a training step read equal elements of the same parameters.
     """
-    shared = _Shared()
     found: dict[str, Any] = {
         "schema": INDEX_SCHEMA,
         "file": file,
@@ -340,29 +329,27 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
         MIN_ELEMENTS_PRINTED,
         min(MAX_ELEMENTS_PRINTED, MAX_ELEMENTS_PRINTED_IN_ALL // max(1, len(outputs))),
     )
-    found["outputs"] = [_output_json(answer, output, shared, most) for output in outputs]
+    shared = _Shared(most)
+    found["outputs"] = [_output_json(answer, output, shared) for output in outputs]
     found["operands"] = shared.operands
     found["maps"] = shared.maps
     return found
 
 
-def _output_json(
-    answer: Answer, output: OutputAnswer, shared: _Shared, most: int
-) -> dict[str, Any]:
+def _output_json(answer: Answer, output: OutputAnswer, shared: _Shared) -> dict[str, Any]:
     """Return the results for one output as JSON; operands are numbers in `shared`.
 
     Args:
         answer: The result of the query.
         output: The output.
         shared: Collects the distinct results for operands.
-        most: Maximum number of tuple elements in the text of a type.
     """
     touched, untouched = output.touched, output.checked_untouched
     wrong = [o for o in untouched if o.check and o.check.is_refuted]
     found: dict[str, Any] = {
         "output": output.number,
-        "shape": shared.shape(output.type, most),
-        "operands": [shared.operand(o, most) for o in (*touched, *wrong)],
+        "shape": shared.shape(output.type),
+        "operands": [shared.operand(o) for o in (*touched, *wrong)],
     }
     if answer.direction == "output_to_input":
         found["unread"] = len(output.operands) - len(touched)
@@ -377,72 +364,50 @@ def _output_json(
     return found
 
 
-def _operand_json(operand: OperandAnswer, maps: Sequence[int], shape: str) -> dict[str, Any]:
-    """Return the result for one operand as JSON.
-
-    Args:
-        operand: The result.
-        maps: Numbers of its maps.
-        shape: Text of its type.
-    """
-    return {
-        "operand": operand.number,
-        "name": operand.name,
-        "shape": shape,
-        **({"leaf": operand.leaf} if operand.leaf else {}),
-        "maps": list(maps),
-        **({"proof": operand.check.to_json()} if operand.check else {}),
-    }
-
-
 class _Shared:
-    """Collects the distinct results for operands, and the distinct maps; each gets a number."""
+    """Collects the distinct results for operands, and the distinct maps; each gets a number.
 
-    def __init__(self) -> None:
+    Attributes:
+        operands: The distinct results, as JSON.
+        maps: The distinct maps, as JSON.
+        shape: Function that returns the text of a type.
+        operand: Function that returns the number of an operand's result in `operands`; the result
+            is added if it is new.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Collect nothing yet; `most` limits the tuple elements in the text of a type."""
         self.operands: list[dict[str, Any]] = []
         self.maps: list[dict[str, Any]] = []
-        self._known: dict[int, tuple[OperandAnswer, int]] = {}
+        self.shape: Callable[[Type], str] = once_for_each(lambda type_: brief_type(type_, most))
+        self.operand = once_for_each(self._number)
         self._numbers: dict[tuple[int, int, tuple[int, ...], str], int] = {}
         self._numbers_of_maps: dict[Access, int] = {}
-        self._shapes: dict[int, str] = {}
 
-    def shape(self, type_: Type, most: int) -> str:
-        """Return the text of a type, with at most `most` tuple elements.
-
-        It is cached by identity, while the result keeps the type alive.
-        """
-        known = self._shapes.get(id(type_))
-        if known is None:
-            known = self._shapes[id(type_)] = brief_type(type_, most)
-        return known
-
-    def operand(self, operand: OperandAnswer, most: int) -> int:
-        """Return the number of an operand's result in `operands`; add it if it is new.
-
-        `most` is the maximum number of tuple elements in the text of the operand's type.
-        """
-        known = self._known.get(id(operand))
-        if known is None:
-            known = self._known[id(operand)] = operand, self._number(operand, most)
-        return known[1]
-
-    def _number(self, operand: OperandAnswer, most: int) -> int:
-        maps = tuple([self.number(access) for access in operand.accesses])
-        proof = json.dumps(operand.check.to_json()) if operand.check else ""
-        number = self._numbers.setdefault(
-            (operand.number, operand.leaf, maps, proof), len(self.operands)
-        )
+    def _number(self, operand: OperandAnswer) -> int:
+        maps = tuple([self._map(access) for access in operand.accesses])
+        check = operand.check.to_json() if operand.check else None
+        key = operand.number, operand.leaf, maps, json.dumps(check)
+        number = self._numbers.setdefault(key, len(self.operands))
         if number == len(self.operands):
-            self.operands.append(_operand_json(operand, maps, self.shape(operand.type, most)))
+            self.operands.append(
+                {
+                    "operand": operand.number,
+                    "name": operand.name,
+                    "shape": self.shape(operand.type),
+                    **({"leaf": operand.leaf} if operand.leaf else {}),
+                    "maps": list(maps),
+                    **({"proof": check} if check else {}),
+                }
+            )
         return number
 
-    def number(self, access: Access) -> int:
+    def _map(self, access: Access) -> int:
         """Return the number of an access in `maps`; add it if it is new."""
-        known = self._numbers_of_maps.get(access)
-        if known is None:
-            known = self._numbers_of_maps[access] = len(self.maps)
+        number = self._numbers_of_maps.setdefault(access, len(self.maps))
+        if number == len(self.maps):
             self.maps.append(access_json(access))
-        return known
+        return number
 
 
 def access_json(access: Access, *, plain: bool = False) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from msgspec import Struct
 from hloscope.cost import CostRow, Group, grouped
 from hloscope.cost.buffers import Buffer, LiveBuffer, ProgramMemory, Timeline, Value
 from hloscope.display.cost import origin_columns
-from hloscope.display.grouped import Column, Grouping, grouped_table, place_text, scope_parts
+from hloscope.display.grouped import GroupColumn, Grouping, grouped_table, place_text, scope_parts
 from hloscope.display.provenance import Provenance, provenance_of
-from hloscope.display.table import Table
+from hloscope.display.table import Column, Table
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Module, size_text
 from hloscope.ops import ELEMENTWISE, Parameter
@@ -107,12 +107,12 @@ def buffers_table(
         top: Maximum number of groups with a row of their own; all other groups share one.
     """
     each = grouping.name in ("group", "buffer")
-    figures: list[Column[LiveBuffer]] = [
+    figures: list[GroupColumn[LiveBuffer]] = [
         Column("kind", _same(lambda row: row.buffer.kind), False),
         Column("type", _same(lambda row: print_type(row.value.type)), False, "left"),
-        Column("lives", _lives, False, is_optional=True),
+        Column("lives", _lives, False, drop=2),
     ]
-    origins: list[Column[LiveBuffer]] = []
+    origins: list[GroupColumn[LiveBuffer]] = []
     if each:
         origins = origin_columns(grouping)
     return grouped_table(
@@ -223,11 +223,9 @@ def timeline_points(least: Sequence[int]) -> list[int]:
     return sorted(kept)
 
 
-def buffer_json(
-    buffer: Buffer, memory: ProgramMemory, value: Value | None = None
-) -> dict[str, Any]:
-    """Return a buffer as JSON, named after `value`, or after its first value."""
-    value = value or buffer.values[0]
+def buffer_json(buffer: Buffer, memory: ProgramMemory) -> dict[str, Any]:
+    """Return a buffer as JSON, named after its first value."""
+    value = buffer.values[0]
     return {
         "name": value.name,
         "kind": buffer.kind,

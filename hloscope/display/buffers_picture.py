@@ -7,8 +7,8 @@ visible.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from textwrap import wrap
 from typing import Final
 
@@ -301,14 +301,14 @@ class _Plot:
         `edges` has the upper edge of the area, in bytes, in each column.
         """
         starts, path = self._stack.starts, list[str]()
-        for has_bytes, run in groupby(enumerate(area.heights), lambda item: item[1] > 0):
+        for has_bytes, run in itertools.groupby(enumerate(area.heights), lambda item: item[1] > 0):
             if not has_bytes:
                 continue
             columns = [column for column, _ in run]
             path.append(f"M{self.x(starts[columns[0]]):g},{self.bottom:g}")
             # Columns with the same height share a segment, which keeps paths of long programs
             # short.
-            for y, same in groupby(columns, lambda column: self.y(edges[column])):
+            for y, same in itertools.groupby(columns, lambda column: self.y(edges[column])):
                 *_, last = same
                 path.append(f"V{y:g}H{self.x(starts[last + 1]):g}")
             path.append(f"V{self.bottom:g}Z")
@@ -395,17 +395,8 @@ class _Plot:
 
 def _round_step(least: float) -> int:
     """Return the smallest of 1, 2, 5, 10, 20, 50 … that is at least `least`."""
-    step = 1
-    for factor in _factors():
-        if step >= least:
-            break
-        step = step * factor[0] // factor[1]
-    return step
-
-
-def _factors() -> Iterator[tuple[int, int]]:
-    while True:
-        yield from ((2, 1), (5, 2), (2, 1))
+    steps: Iterator[int] = (digit * 10**power for power in itertools.count() for digit in (1, 2, 5))
+    return next(step for step in steps if step >= least)
 
 
 def _add_legend(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
-from hloscope.display.provenance import Provenance
-from hloscope.display.table import columns
+from hloscope.display.picture import page_box, svg_document
+from hloscope.display.table import columns, page, preformatted
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import size_text
 from hloscope.memory import ArrayUse, BankUse, Coalescing, Request, Traffic
@@ -22,13 +22,6 @@ from hloscope.support.source import in_page
 COALESCE_SCHEMA: Final = "hloscope.coalesce/2"
 FULL: Final = 0.995
 """Utilisation from which text states 100 %."""
-
-
-class KernelPlace(Struct, frozen=True):
-    """The computation and the origin of a kernel, for its JSON."""
-
-    computation: str
-    origin: Provenance
 
 
 def coalescing_text(answer: Coalescing) -> str:
@@ -114,29 +107,37 @@ def percent(share: float) -> str:
 
 
 def _causes(array: ArrayUse) -> Iterable[str]:
-    kind = "output" if array.is_output else "operand"
-    head = f"{kind} {array.number}"
+    """Yield lines on why an array's requests transfer unused bytes, or why that is unknown."""
+    head = f"{'output' if array.is_output else 'operand'} {array.number}"
+    traffic = array.traffic
     if array.spoiler is not None:
         yield f"{head}: {array.spoiler}"
-    worst = array.traffic.worst if array.traffic is not None else None
-    if worst is not None and array.spoiler is not None:
-        yield f"{head}: worst request {_at(worst)}: {_of_request(worst)}"
-    if array.traffic is not None and array.traffic.vector > 1:
-        yield f"{head}: a lane touches {array.traffic.vector} elements at once"
-    if array.traffic is not None and array.traffic.precision == "sampled":
-        yield f"{head}: sampled, as there are too many different requests"
-    if any(map.runtime for touch in array.touches for map in touch.maps) and _is_bounded(array):
-        yield f"{head}: addresses depend on run-time values; worst to best case"
-    if array.traffic is None and array.by_map is not None and array.touches == ():
+    if traffic is None and array.by_map is not None and array.touches == ():
         yield f"{head}: not read"
-    if array.emitted_traffic is not None:
+    if traffic is not None:
+        yield from (f"{head}: {line}" for line in _traffic_lines(array, traffic))
+    elif array.emitted_traffic is not None:
         yield f"{head}: as emitted {_requests_text(array.emitted_traffic)}"
-    if array.traffic is not None and array.emitted_traffic is not None:
-        yield f"{head}: as compiled {_requests_text(array.traffic)}: {array.change}"
-    if array.traffic is not None and array.traffic.tries > 1:
-        yield f"{head}: a request may be made up to {array.traffic.tries} times"
     if array.reason:
         yield f"{head}: {array.reason}"
+
+
+def _traffic_lines(array: ArrayUse, traffic: Traffic) -> Iterator[str]:
+    worst = traffic.worst
+    if worst is not None and array.spoiler is not None:
+        asked = len({a for a in worst.addresses if a is not None}) * worst.unit
+        yield f"worst request {_at(worst)}: {worst.sectors} sectors for {asked} bytes"
+    if traffic.vector > 1:
+        yield f"a lane touches {traffic.vector} elements at once"
+    if traffic.precision == "sampled":
+        yield "sampled, as there are too many different requests"
+    if traffic.best is not None and any(m.runtime for touch in array.touches for m in touch.maps):
+        yield "addresses depend on run-time values; worst to best case"
+    if array.emitted_traffic is not None:
+        yield f"as emitted {_requests_text(array.emitted_traffic)}"
+        yield f"as compiled {_requests_text(traffic)}: {array.change}"
+    if traffic.tries > 1:
+        yield f"a request may be made up to {traffic.tries} times"
 
 
 def _requests_text(traffic: Traffic) -> str:
@@ -149,17 +150,8 @@ def _requests_text(traffic: Traffic) -> str:
     )
 
 
-def _is_bounded(array: ArrayUse) -> bool:
-    return array.traffic is not None and array.traffic.best is not None
-
-
 def _at(request: Request) -> str:
     return ", ".join(f"{name} {value}" for name, value in request.at.items()) or "the only one"
-
-
-def _of_request(request: Request) -> str:
-    asked = len({a for a in request.addresses if a is not None}) * request.unit
-    return f"{request.sectors} sectors for {asked} bytes"
 
 
 def bank_text(bank: BankUse) -> str:
@@ -172,24 +164,18 @@ def bank_text(bank: BankUse) -> str:
 # ----------------------------------------------------------------------------------------- JSON
 
 
-def coalescing_json(
-    answer: Coalescing, place: KernelPlace | None = None, runs: int | None = None
-) -> dict[str, Any]:
+def coalescing_json(answer: Coalescing, **place: Any) -> dict[str, Any]:
     """Return one kernel as in schema `hloscope.coalesce/2`.
 
     Args:
         answer: The coalescing of the kernel.
-        place: Its computation and origin; `None` to leave them out.
-        runs: Number of its runs; `None` to leave it out.
+        place: Its computation, origin and runs, by their keys in the schema.
     """
     kernel = answer.kernel
     launch = kernel.launch
-    told: dict[str, Any] = {"name": answer.name}
-    if place is not None:
-        told |= {"computation": place.computation, **place.origin.to_json()}
-    if runs is not None:
-        told["runs"] = runs
-    told |= {
+    return {
+        "name": answer.name,
+        **place,
         "device": answer.device.name,
         "model": answer.model,
         "emitter": kernel.emitter,
@@ -204,7 +190,6 @@ def coalescing_json(
         "notes": list(answer.notes),
         "findings": list(answer.findings),
     }
-    return told
 
 
 def _array_json(array: ArrayUse) -> dict[str, Any]:
@@ -372,14 +357,9 @@ def _document(caption: Sequence[str], drawn: Sequence[_Drawn]) -> str:
             x += part.width + GAP
         y += max([part.height for part in row]) + GAP / 2
         width = max(width, x - GAP - PAD)
-    total, high = width + 2 * PAD, y + PAD
-    title = in_page(f"{caption[0]}: lanes of a warp")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="hw" role="img" width="{total:g}" '
-        f'height="{high:g}" viewBox="0 0 {total:g} {high:g}" '
-        f'font-family="ui-monospace,Menlo,Consolas,monospace" font-size="12">'
-        f"<title>{title}</title><style>{_STYLE}</style>"
-        f'<rect class="page" width="{total:g}" height="{high:g}"/>{"".join(body)}</svg>\n'
+    size = f"{width + 2 * PAD:g}", f"{y + PAD:g}"
+    return svg_document(
+        "hw", f"{caption[0]}: lanes of a warp", _STYLE, size, [page_box(*size), *body]
     )
 
 
@@ -456,11 +436,7 @@ def _warp(title: str, request: Request) -> _Drawn:
     parts += [_rect("empty", left, top, width, lanes * CELL)]
     is_bad = request.sectors > max(-(-_asked(request) // SECTOR), 1) + 1
     for lane, address in enumerate(request.addresses):
-        if lane % 8 == 0:
-            parts.append(
-                f'<text x="{left - 6}" y="{top + lane * CELL + 8}" text-anchor="end" '
-                f'class="faint" font-size="10">{lane}</text>'
-            )
+        parts += _lane_number(lane, left, top)
         if address is None:
             continue
         for sector in range(address // SECTOR, (address + request.unit - 1) // SECTOR + 1):
@@ -486,6 +462,18 @@ def _warp(title: str, request: Request) -> _Drawn:
         )
     wide = max(left + width, left + 7.3 * len(text), left + 7.3 * len(f"{title}  {at}"))
     return _Drawn(tuple(parts), wide, bottom + 46)
+
+
+def _lane_number(lane: int, left: int, top: int) -> Iterator[str]:
+    """Yield the number of every eighth lane, beside its row.
+
+    `left` and `top` are the coordinates of the first lane's first cell.
+    """
+    if lane % 8 == 0:
+        yield (
+            f'<text x="{left - 6}" y="{top + lane * CELL + 8}" text-anchor="end" '
+            f'class="faint" font-size="10">{lane}</text>'
+        )
 
 
 def _asked(request: Request) -> int:
@@ -520,11 +508,7 @@ def _bank(bank: BankUse) -> _Drawn:
         _rect("empty", left, top, 32 * CELL, max(len(bank.worst), 1) * CELL),
     ]
     for lane, word in enumerate(bank.worst):
-        if lane % 8 == 0:
-            parts.append(
-                f'<text x="{left - 6}" y="{top + lane * CELL + 8}" text-anchor="end" '
-                f'class="faint" font-size="10">{lane}</text>'
-            )
+        parts += _lane_number(lane, left, top)
         if word is not None:
             shade = "bad" if len(words[word % 32]) > 1 else "on"
             x = left + word % 32 * CELL
@@ -543,19 +527,10 @@ def warps_html(answers: Sequence[Coalescing], texts: Sequence[str]) -> str:
     `answers` has the coalescing of each kernel.
     """
     parts = [
-        f"<pre>{_escaped(text)}</pre>\n{warps_svg(answer)}"
-        for answer, text in zip(answers, texts, strict=True)
+        preformatted(text) + warps_svg(answer) for answer, text in zip(answers, texts, strict=True)
     ]
-    title = in_page(answers[0].name if len(answers) == 1 else "coalescing")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
-        f"<style>{_PAGE}</style></head>\n<body>\n{''.join(parts)}</body></html>\n"
-    )
-
-
-def _escaped(text: str) -> str:
-    return "\n".join(in_page(line) for line in text.splitlines())
+    title = answers[0].name if len(answers) == 1 else "coalescing"
+    return page(title, "".join(parts), f"<style>{_PAGE}</style>")
 
 
 _PAGE: Final = (

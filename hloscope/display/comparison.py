@@ -9,7 +9,7 @@ from typing import Any, Final
 from hloscope.display.answer import opcode_of
 from hloscope.display.text import headline
 from hloscope.interpreter import Statistics, Value, statistics, text_size, value_text
-from hloscope.ir import Computation, Instruction, TensorType, TupleType, Type
+from hloscope.ir import Instruction, TensorType, TupleType, Type
 from hloscope.mlir import array_text, spell, type_text
 from hloscope.proof import Aspect, Change, Compared, Differences, Finding, Part, ValueRuns, leaves
 from hloscope.simplifier import Proof, Verdict
@@ -397,12 +397,9 @@ def differences_json(differences: Differences) -> dict[str, Any]:
 
 
 def _part_json(part: Part) -> dict[str, Any]:
-    def named(side: Computation | None) -> str | None:
-        return None if side is None else side.name
-
     return {
-        "before": named(part.before),
-        "after": named(part.after),
+        "before": None if part.before is None else part.before.name,
+        "after": None if part.after is None else part.after.name,
         "in_both": part.pairs,
         "changes": [_change_json(change) for change in part.changes],
     }

@@ -16,9 +16,9 @@ from hloscope.cost import (
     TritonUse,
 )
 from hloscope.display.coalescing import percent, sectors_text
-from hloscope.display.grouped import Column, Grouping, grouped_table, place_text, share_text
+from hloscope.display.grouped import GroupColumn, Grouping, grouped_table, place_text, share_text
 from hloscope.display.provenance import Provenance, provenance_of
-from hloscope.display.table import Table
+from hloscope.display.table import Column, Table
 from hloscope.ir import Module, four_digits, size_text
 from hloscope.memory import ArrayUse
 
@@ -72,14 +72,14 @@ def cost_table(
         sort: Amount of the totals: `bound`, `bytes`, `flops` or `waste`.
         top: Maximum number of groups with a row of their own; all other groups share one.
     """
-    columns: dict[str, Column[KernelCost]] = {
-        "bound": Column("bound", _bound),
+    columns: dict[str, GroupColumn[KernelCost]] = {
+        "bound": Column("bound", lambda some: time_text(_total(some, lambda k: k.bound * k.runs))),
         "bytes": Column("bytes", _bytes),
-        "flops": Column("flops", _flops),
-        "waste": Column("unused", _waste, is_optional=True),
+        "flops": Column("flops", lambda some: count_text(_total(some, lambda k: k.flops))),
+        "waste": Column("unused", _waste, drop=2),
     }
     texts = {"bound": time_text, "flops": count_text}
-    figures: list[Column[KernelCost]] = [
+    figures: list[GroupColumn[KernelCost]] = [
         Column("limited by", _limits, is_number=False),
         *[column for name, column in columns.items() if name != sort],
     ]
@@ -98,11 +98,11 @@ def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: i
         grouping: The grouping of the accesses.
         top: Maximum number of groups with a row of their own; all other groups share one.
     """
-    figures: list[Column[AccessCost]] = [
+    figures: list[GroupColumn[AccessCost]] = [
         Column("transferred", lambda some: size_text(_total(some, lambda a: a.moved))),
         Column("of ideal", _efficiency),
     ]
-    origins: list[Column[AccessCost]] = [
+    origins: list[GroupColumn[AccessCost]] = [
         Column("array", _array, False),
         Column("why", _why, False, "right"),
     ]
@@ -130,20 +130,20 @@ def footprint_table(
     def reuse(some: Sequence[Group[KernelCost]]) -> str:
         return f"{some[0].first.footprint.reuse:.4g}" if len(some) == 1 else ""
 
-    figures: list[Column[KernelCost]] = [
+    figures: list[GroupColumn[KernelCost]] = [
         Column("read", lambda some: size_text(_total(some, lambda k: k.footprint.read * k.runs))),
         Column(
             "written", lambda some: size_text(_total(some, lambda k: k.footprint.written * k.runs))
         ),
-        Column("reuse", reuse, is_optional=True),
-        Column("flops/byte", intensity, is_optional=True),
+        Column("reuse", reuse, drop=2),
+        Column("flops/byte", intensity, drop=2),
     ]
     return grouped_table(
         groups, size_text, grouping.label, figures, origin_columns(grouping), top=top, title="bytes"
     )
 
 
-def origin_columns(grouping: Grouping) -> list[Column[R]]:
+def origin_columns(grouping: Grouping) -> list[GroupColumn[R]]:
     """Return the columns for a group's origin; empty if the grouping itself shows origins."""
     if grouping.name not in ("group", "kernel", "buffer"):
         return []
@@ -154,8 +154,8 @@ def origin_columns(grouping: Grouping) -> list[Column[R]]:
     def op_name(groups: Sequence[Group[R]]) -> str:
         return grouping.origin(groups[0]).op_name if len(groups) == 1 else ""
 
-    return [Column("source", source, False, "left", True),
-            Column("op name", op_name, False, "left", True)]  # fmt: skip
+    return [Column("source", source, False, "left", 2),
+            Column("op name", op_name, False, "left", 2)]  # fmt: skip
 
 
 def _total(groups: Iterable[Group[R]], amount: Callable[[R], int]) -> int:
@@ -165,14 +165,6 @@ def _total(groups: Iterable[Group[R]], amount: Callable[[R], int]) -> int:
 def _bytes(groups: Sequence[Group[KernelCost]]) -> str:
     is_exact = all(k.footprint.is_exact for group in groups for k in group.members)
     return ("" if is_exact else "≤ ") + size_text(_total(groups, lambda k: k.bytes))
-
-
-def _bound(groups: Sequence[Group[KernelCost]]) -> str:
-    return time_text(_total(groups, lambda k: k.bound * k.runs))
-
-
-def _flops(groups: Sequence[Group[KernelCost]]) -> str:
-    return count_text(_total(groups, lambda k: k.flops))
 
 
 def _waste(groups: Sequence[Group[KernelCost]]) -> str:
@@ -339,15 +331,15 @@ def measured_table(
         sort: Amount of the totals: `lost` or `time`.
         top: Maximum number of groups with a row of their own; all other groups share one.
     """
-    time = Column[MeasuredCost]("time", lambda g: time_text(_total(g, lambda row: row.time)))
-    lost = Column[MeasuredCost]("lost", lambda g: time_text(_total(g, lambda row: row.lost)))
-    figures: list[Column[MeasuredCost]] = [
+    time = GroupColumn[MeasuredCost]("time", lambda g: time_text(_total(g, lambda row: row.time)))
+    lost = GroupColumn[MeasuredCost]("lost", lambda g: time_text(_total(g, lambda row: row.lost)))
+    figures: list[GroupColumn[MeasuredCost]] = [
         time if sort == "lost" else lost,
         Column("bound", lambda g: time_text(_total(g, lambda row: row.bound))),
-        Column("bytes/s", _bytes_a_second, is_optional=True),
-        Column("flops/s", _flops_a_second, is_optional=True),
+        Column("bytes/s", _bytes_a_second, drop=2),
+        Column("flops/s", _flops_a_second, drop=2),
     ]
-    origins: list[Column[MeasuredCost]] = origin_columns(grouping)
+    origins: list[GroupColumn[MeasuredCost]] = origin_columns(grouping)
     return grouped_table(groups, time_text, grouping.label, figures, origins, top=top, title=sort)
 
 

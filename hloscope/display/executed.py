@@ -104,10 +104,24 @@ class ExecutedKernel(Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         """Return the kernel as an object of schema `hloscope.ptx/1`."""
-        return executed_json(self)
+        return {
+            **ptx_json(self.run),
+            "instruction": self.instruction,
+            "module": self.module,
+            "values": self.values,
+            "model": None if self.model is None else self.model.model,
+            "model_reason": self.model_reason,
+            "comparison": [_comparison(array) for array in self.arrays],
+        }
 
     def __str__(self) -> str:
-        return executed_text(self)
+        rows = [["array", "type", "", *_TOTALS, f"model: {_TOTALS[0]}", *_TOTALS[1:]]]
+        rows += [[array.name, str(array.type), *_compared(array)] for array in self.arrays]
+        model = self.model.model if self.model else f"no model: {self.model_reason}"
+        outputs = f"outputs and the interpreter of the HLO: {self.values}"
+        table = f"code and model ({model}):\n{_indented(rows, right=range(3, 9))}"
+        head = f"{self.instruction} in {self.module}"
+        return "\n\n".join([head, table, outputs, ptx_text(self.run)])
 
 
 def ptx_json(run: PtxRun) -> dict[str, Any]:
@@ -156,19 +170,6 @@ def _access_json(access: ArrayAccess) -> dict[str, Any]:
 
 def _histogram(amounts: dict[int, int]) -> dict[str, int]:
     return {str(n): amounts[n] for n in sorted(amounts)}
-
-
-def executed_json(kernel: ExecutedKernel) -> dict[str, Any]:
-    """Return a kernel of a dump folder as in schema `hloscope.ptx/1`."""
-    return {
-        **ptx_json(kernel.run),
-        "instruction": kernel.instruction,
-        "module": kernel.module,
-        "values": kernel.values,
-        "model": None if kernel.model is None else kernel.model.model,
-        "model_reason": kernel.model_reason,
-        "comparison": [_comparison(array) for array in kernel.arrays],
-    }
 
 
 def _comparison(array: KernelArray) -> dict[str, Any]:
@@ -269,19 +270,6 @@ def _times(members: Sequence[object]) -> str:
 
 def _indented(rows: list[list[str]], right: range | tuple[int, ...]) -> str:
     return "\n".join(f"  {line}" for line in columns(rows, right=right).splitlines())
-
-
-def executed_text(kernel: ExecutedKernel) -> str:
-    """Return a dump folder's executed kernel as text, compared with the HLO and the model."""
-    rows = [["array", "type", "", *_TOTALS, f"model: {_TOTALS[0]}", *_TOTALS[1:]]]
-    for array in kernel.arrays:
-        rows.append([array.name, str(array.type), *_compared(array)])
-    model = kernel.model.model if kernel.model else f"no model: {kernel.model_reason}"
-    outputs = f"outputs and the interpreter of the HLO: {kernel.values}"
-    table = f"code and model ({model}):\n{_indented(rows, right=range(3, 9))}"
-    return "\n\n".join(
-        [f"{kernel.instruction} in {kernel.module}", table, outputs, ptx_text(kernel.run)]
-    )
 
 
 def _compared(array: KernelArray) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from hloscope.cost import ArrayFootprint, Footprint, Group, KernelCost, kernels_and_runs
 from hloscope.display.grouped import Grouping, share_text
 from hloscope.display.parts import padding_text
+from hloscope.display.picture import page_box, svg_document
 from hloscope.display.provenance import Provenance
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_type
@@ -211,14 +212,8 @@ def _drawn(caption: Sequence[str], bars: Sequence[_Bar]) -> str:
         body.append(f'<text class="faint" x="{end:g}" y="{text:g}">{in_page(bar.about)}</text></g>')
         width = max(width, end + len(bar.about) * CHARACTER)
         y += STEP
-    wide, high = width + PAD, y + PAD
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="hf" role="img" width="{wide:g}" '
-        f'height="{high:g}" viewBox="0 0 {wide:g} {high:g}" '
-        f'font-family="ui-monospace,Menlo,Consolas,monospace" font-size="12">'
-        f"<title>{in_page(f'{caption[0]}: bytes')}</title><style>{_STYLE}</style>"
-        f'<rect class="page" width="{wide:g}" height="{high:g}"/>{"".join(body)}</svg>\n'
-    )
+    extent = f"{width + PAD:g}", f"{y + PAD:g}"
+    return svg_document("hf", f"{caption[0]}: bytes", _STYLE, extent, [page_box(*extent), *body])
 
 
 def _rect(shade: str, x: float, y: float, width: float) -> str:

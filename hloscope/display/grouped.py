@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from hloscope.cost import GROUPINGS, CostRow, Group, kernels_and_runs, shares
 from hloscope.display.answer import opcode_of
 from hloscope.display.provenance import Provenance, provenance_of
-from hloscope.display.table import Side, Table
+from hloscope.display.table import Column, Table, table_of
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.ir import Instruction, Module
 from hloscope.ops import CustomCall, Fusion
@@ -17,35 +17,23 @@ from hloscope.ops import CustomCall, Fusion
 R = TypeVar("R", bound=CostRow)
 
 
-class Column(NamedTuple, Generic[R]):
-    """A column of a table of groups.
+GroupColumn: TypeAlias = Column[Sequence[Group[R]]]
+"""A column of a table of groups.
 
-    Attributes:
-        title: Its heading.
-        cell: Function from groups to the text of a cell. Its argument is a list of one group, or
-            all groups without a row of their own, or all groups.
-        is_number: Is the column of numbers, and so flush right?
-        cut: The side on which cells may be cut on a narrow terminal; `None` for neither.
-        is_optional: May the column be left out on a narrow terminal?
-    """
-
-    title: str
-    cell: Callable[[Sequence[Group[R]]], str]
-    is_number: bool = True
-    cut: Side | None = None
-    is_optional: bool = False
+A row is a list of one group, or all groups without a row of their own, or all groups.
+"""
 
 
 def grouped_table(
     groups: Sequence[Group[R]],
     total: Callable[[int], str],
     label: Callable[[Group[R]], str],
-    figures: Sequence[Column[R]] = (),
-    origins: Sequence[Column[R]] = (),
+    figures: Sequence[GroupColumn[R]] = (),
+    origins: Sequence[GroupColumn[R]] = (),
     *,
     top: int | None = None,
     title: str = "total",
-    counts: Sequence[Column[R]] | None = None,
+    counts: Sequence[GroupColumn[R]] | None = None,
 ) -> Table:
     """Return a table of groups; its last row is the sum of all others.
 
@@ -59,9 +47,9 @@ def grouped_table(
         title: Heading of the totals.
         counts: Columns that count members; by default the numbers of kernels and of runs.
     """
-    counted: list[Column[R]] = [
+    counted: list[GroupColumn[R]] = [
         Column("kernels", _kernels),
-        Column("runs", _runs, is_optional=True),
+        Column("runs", _runs, drop=2),
     ]
     figures = [*(counted if counts is None else counts), *figures]
     shown, others = groups[:top], groups[len(groups[:top]) :]
@@ -74,39 +62,31 @@ def grouped_table(
         for (name, part), amount, share in zip(parts, sums, shares(sums), strict=True)
     ]
     whole = (1.0 if any(sums) else 0.0, None)
-    columns: list[Column[R]] = [*figures, _named("all"), *origins]
-    of_all: list[Column[R]] = [
+    columns: list[GroupColumn[R]] = [*figures, _named("all"), *origins]
+    of_all: list[GroupColumn[R]] = [
         *figures,
         _named("all"),
         *[column._replace(cell=lambda _: "") for column in origins],
     ]
     rows.append(_row(groups, total(sum(sums)), whole, of_all))
-    start = len(FIXED)
-    places = [*enumerate(columns, start)]
-    return Table(
-        [title, *FIXED[1:], *[column.title for column in columns]],
-        rows,
-        [*range(start), *[k for k, column in places if column.is_number]],
-        {k: column.cut for k, column in places if column.cut is not None},
-        [2, *reversed([k for k, column in places if column.is_optional])],
-    )
+    return table_of([Column(title, str), *_SHARES, *columns], rows)
 
 
-def _named(name: str) -> Column[R]:
+def _named(name: str) -> GroupColumn[R]:
     return Column("what", lambda _: name, False, "left")
 
 
 ROWS_SHOWN: Final = 20
 """Maximum number of rows of a table of groups in the text of a result."""
-FIXED: Final = ("total", "share", "cumulated")
-"""Titles of the columns that every grouped table begins with."""
+_SHARES: Final = (Column("share", str), Column("cumulated", str, drop=1))
+"""The columns after the total in every grouped table; `_row` writes their cells."""
 
 
 def _row(
     part: Sequence[Group[R]],
     total: str,
     share: tuple[float, float | None],
-    columns: Sequence[Column[R]],
+    columns: Sequence[GroupColumn[R]],
 ) -> list[str]:
     """Return the cells of one row of a grouped table.
 

@@ -81,15 +81,11 @@ def _exported(one: Exported) -> Iterator[str]:
 
 
 def _reasons(found: Iterable[Obstacle]) -> Iterator[str]:
-    reasons = list(dict.fromkeys(f"{one.op}: {one.feature}, {_place(one)}" for one in found))
+    reasons = list(dict.fromkeys(f"{one.op}: {one.feature}, {one.place}" for one in found))
     for reason in reasons[:_MOST]:
         yield f"                {reason}"
     if len(reasons) > _MOST:
         yield f"                and {len(reasons) - _MOST} more"
-
-
-def _place(one: Obstacle) -> str:
-    return one.place
 
 
 def _blocked(health: Health) -> Iterator[str]:
@@ -153,6 +149,6 @@ def _described(one: Obstacle) -> dict[str, Any]:
         "op": one.op,
         "feature": one.feature,
         "version": version_text(one.version),
-        "location": _place(one),
+        "location": one.place,
         "mended_by_expander": one.feature in _MENDED,
     }

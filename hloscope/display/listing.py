@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope import mlir, stablehlo
 from hloscope.display.answer import opcode_of, opcodes, shape_text
 from hloscope.display.parts import bytes_json, padded_text, padding_text
 from hloscope.display.provenance import Provenance, provenance_of
-from hloscope.display.table import Side, Table
+from hloscope.display.table import Column, Table, table_of
 from hloscope.errors import ParseError
 from hloscope.fusion import padded_bytes_moved
 from hloscope.hlo_parser import (
@@ -44,24 +43,6 @@ MOST_OPERANDS: Final = 6
 """Maximum number of operands that a shortened row names."""
 
 
-class Column(Struct, frozen=True):
-    """One column of a list of instructions.
-
-    Attributes:
-        title: Heading of the column.
-        cell: Function that returns the text for an instruction.
-        side: Side on which long cells are cut on a terminal; `None` for never.
-        drop: Order in which a narrow terminal loses columns; 0 for columns that it keeps.
-        number: Is it a column of numbers?
-    """
-
-    title: str
-    cell: Callable[[Computation, Instruction], str]
-    side: Side | None = None
-    drop: int = 0
-    number: bool = False
-
-
 class Listing:
     """Lists instructions as rows of text or as JSON."""
 
@@ -77,10 +58,11 @@ class Listing:
             fusions: Are only fusions listed?
             in_column: Add a column with the computation.
         """
-        self._module = module
         self._sort, self._key = sort, key
         self._fusions, self._in_column = fusions, in_column
-        self._origins: dict[Instruction, Provenance] = {}
+        self._origin: Callable[[Instruction], Provenance] = once_for_each(
+            lambda ins: provenance_of(ins, module)
+        )
         self._opcode = opcodes()
         # Thousands of rows share some hundred types.
         self._shape = once_for_each(shape_text)
@@ -95,54 +77,48 @@ class Listing:
         always = {"operands", "line"}
         chosen, filled = [], []
         for column in self._columns(full=full):
-            cells = [column.cell(c, i) for c, i in places]
+            cells = [*map(column.cell, places)]
             if column.title in always or any(cells):
                 chosen.append(column)
                 filled.append(cells)
-        droppable = [k for k, column in enumerate(chosen) if column.drop]
-        return Table(
-            [column.title for column in chosen],
-            [*zip(*filled, strict=True)],
-            right=[k for k, column in enumerate(chosen) if column.number],
-            cut={k: column.side for k, column in enumerate(chosen) if column.side},
-            optional=sorted(droppable, key=lambda k: chosen[k].drop),
-        )
+        return table_of(chosen, [*zip(*filled, strict=True)])
 
-    def _columns(self, *, full: bool) -> list[Column]:
+    def _columns(self, *, full: bool) -> list[Column[Place]]:
         if self._fusions:
-            own = [
-                Column("fusion", lambda _, i: i.name),
-                Column("kind", _kind),
-                Column("shape", _shape(full), "right"),
-                Column("operands", lambda _, i: str(len(i.operands)), number=True),
-                Column("instructions", lambda _, i: str(_size(i)), number=True),
+            own: list[Column[Place]] = [
+                Column("fusion", lambda place: place[1].name, False),
+                Column("kind", _kind, False),
+                Column("shape", _shape(full), False, "right"),
+                Column("operands", lambda place: str(len(place[1].operands))),
+                Column("instructions", lambda place: str(_size(place[1]))),
             ]
         else:
             own = [
-                Column("instruction", lambda _, i: i.name),
-                Column("opcode", lambda _, i: self._opcode(i)),
-                Column("shape", _shape(full), "right"),
-                Column("operands", _operands(full), "right", drop=3),
+                Column("instruction", lambda place: place[1].name, False),
+                Column("opcode", lambda place: self._opcode(place[1]), False),
+                Column("shape", _shape(full), False, "right"),
+                Column("operands", _operands(full), False, "right", 3),
             ]
         if self._key is not None and self._sort not in (None, "line"):
-            own.append(Column(str(self._sort), self._figure, number=True))
+            own.append(Column(str(self._sort), self._figure))
         if self._in_column:
-            own.append(Column("in", lambda c, _: c.name, "right", drop=0 if self._fusions else 4))
+            drop = 0 if self._fusions else 4
+            own.append(Column("in", lambda place: place[0].name, False, "right", drop))
         return [
             *own,
-            Column("line", lambda _, i: _source_line(i), number=True),
-            Column("source", self._place(full), "left", drop=2),
-            Column("op name", lambda _, i: self._origin(i).op_name, "left", drop=1),
+            Column("line", _line),
+            Column("source", self._place(full), False, "left", 2),
+            Column("op name", lambda place: self._origin(place[1]).op_name, False, "left", 1),
         ]
 
-    def _figure(self, computation: Computation, ins: Instruction) -> str:
+    def _figure(self, place: Place) -> str:
         if self._key is None:
             return ""
-        figure = -self._key(computation, ins)
-        padded = padded_bytes_moved(ins) if self._sort == "bytes" else figure
+        figure = -self._key(*place)
+        padded = padded_bytes_moved(place[1]) if self._sort == "bytes" else figure
         return f"{figure} ({padded} padded)" if padded != figure else str(figure)
 
-    def _place(self, full: bool) -> Callable[[Computation, Instruction], str]:
+    def _place(self, full: bool) -> Callable[[Place], str]:
         """Return a function from an instruction to the text of its source position.
 
         The text has no folders unless `full` is set.
@@ -151,14 +127,8 @@ class Listing:
         def text(origin: Provenance) -> str:
             return origin.place if full else origin.place.rpartition("/")[2]
 
-        place = once_for_each(text)  # rows share their origins
-        return lambda _, ins: place(self._origin(ins))
-
-    def _origin(self, ins: Instruction) -> Provenance:
-        known = self._origins.get(ins)
-        if known is None:
-            known = self._origins[ins] = provenance_of(ins, self._module)
-        return known
+        source = once_for_each(text)  # rows share their origins
+        return lambda place: source(self._origin(place[1]))
 
     def described(self, computation: Computation, ins: Instruction) -> dict[str, Any]:
         """Return an instruction of a computation as JSON."""
@@ -183,9 +153,9 @@ class Listing:
         return described
 
 
-def _operands(full: bool) -> Callable[[Computation, Instruction], str]:
-    def cell(_: Computation, ins: Instruction) -> str:
-        names = [o.name for o in ins.operands]
+def _operands(full: bool) -> Callable[[Place], str]:
+    def cell(place: Place) -> str:
+        names = [o.name for o in place[1].operands]
         if len(names) > MOST_OPERANDS and not full:
             kept = MOST_OPERANDS - 1
             names = [*names[:kept], f"… {len(names) - kept} more"]
@@ -194,27 +164,24 @@ def _operands(full: bool) -> Callable[[Computation, Instruction], str]:
     return cell
 
 
-def _shape(full: bool) -> Callable[[Computation, Instruction], str]:
+def _shape(full: bool) -> Callable[[Place], str]:
     # Thousands of rows share some hundred types.
     text = once_for_each(shape_text if full else lambda type: brief_type(type, 4))
-    return lambda _, ins: text(ins.type)
+    return lambda place: text(place[1].type)
 
 
-def _kind(_: Computation, ins: Instruction) -> str:
-    return ins.op.kind if isinstance(ins.op, Fusion) else ""
+def _kind(place: Place) -> str:
+    op = place[1].op
+    return op.kind if isinstance(op, Fusion) else ""
+
+
+def _line(place: Place) -> str:
+    line = place[1].line
+    return "" if line is None else str(line)
 
 
 def _size(ins: Instruction) -> int:
-    return sum(map(len, _called(ins)))
-
-
-def _called(ins: Instruction) -> Iterable[Computation]:
-    return dict.fromkeys(ins.calls)
-
-
-def _source_line(ins: Instruction) -> str:
-    line = ins.line
-    return "" if line is None else str(line)
+    return sum(map(len, dict.fromkeys(ins.calls)))
 
 
 # --------------------------------------------------------------------------------------------------

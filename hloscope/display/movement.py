@@ -12,10 +12,10 @@ from hloscope.affine import Dim, variables
 from hloscope.cost import Group, Place, grouped, kernels_and_runs, shares
 from hloscope.display.answer import opcode_of
 from hloscope.display.cost import origin_columns
-from hloscope.display.grouped import Column, Grouping, grouped_table
+from hloscope.display.grouped import GroupColumn, Grouping, grouped_table
 from hloscope.display.picture import COLOURS
 from hloscope.display.provenance import provenance_of
-from hloscope.display.table import Table, columns
+from hloscope.display.table import Column, Table, columns, page
 from hloscope.hlo_parser import brief_type, print_type
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Layout, Module, TensorType, size_text
@@ -32,6 +32,7 @@ from hloscope.movement import (
     exchanges_of,
     is_view,
 )
+from hloscope.support.lazy import once_for_each
 from hloscope.support.source import in_page
 
 # --------------------------------------------------------------------------------------------------
@@ -221,12 +222,8 @@ def chain_html(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
     `figures` has the bytes that the chain moves, and those that can be saved.
     """
     said = in_page(chain_text(chain, rewriting, figures))
-    title = in_page(f"{chain.sink.name}: {chain.kind}")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>\n'
-        f"<body>\n{chain_svg(chain, figures)}<pre>{said}</pre>\n</body></html>\n"
-    )
+    drawn = f"{chain_svg(chain, figures)}<pre>{said}</pre>\n"
+    return page(f"{chain.sink.name}: {chain.kind}", drawn)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -278,7 +275,14 @@ def grouped_movement(
     Raises:
         UnknownNameError: No grouping has that name.
     """
-    grouping, structures = Grouping(by, module), _Structures()
+    grouping = Grouping(by, module)
+    structure = once_for_each(_structure)  # equal chains share their model
+
+    def key(found: Figures) -> Hashable:
+        if found.chain is None:
+            return opcode_of(found.value), found.value.type, found.value.calls, found.how
+        return structure(found.chain.model), found.how
+
     homes = {ins: computation for computation in module for ins in computation}
     notes = {place.computation: place.notes for place in places}
     rows = []
@@ -287,7 +291,7 @@ def grouped_movement(
         rows.append(MovementRow(found, _origin_op(found, module), home, notes.get(home, ())))
     groups = grouped(
         rows,
-        lambda row: grouping.key(row, lambda: structures(row.figures)),
+        lambda row: grouping.key(row, lambda: key(row.figures)),
         lambda row: row.figures.moved,
     )
     return sorted(groups, key=lambda group: -_saved_bytes(group)), grouping
@@ -297,23 +301,10 @@ def _saved_bytes(group: Group[MovementRow]) -> int:
     return sum([row.figures.saved for row in group.members])
 
 
-class _Structures:
-    """Computes keys of chains that are equal for equal ops, types, layouts and verdicts."""
-
-    def __init__(self) -> None:
-        self._known: Final[dict[Chain, Hashable]] = {}
-
-    def __call__(self, found: Figures) -> Hashable:
-        if found.chain is None:
-            return opcode_of(found.value), found.value.type, found.value.calls, found.how
-        model = found.chain.model
-        if model not in self._known:
-            self._known[model] = (
-                model.kind,
-                tuple([(opcode_of(step), step.type) for step in model.steps]),
-                tuple([leaf.type for leaf in model.main]),
-            )
-        return self._known[model], found.how
+def _structure(chain: Chain) -> Hashable:
+    """Return a key that is equal for chains of equal ops, types, layouts and verdicts."""
+    steps = [(opcode_of(step), step.type) for step in chain.steps]
+    return chain.kind, tuple(steps), tuple([leaf.type for leaf in chain.main])
 
 
 def _origin_op(figures: Figures, module: Module) -> Instruction:
@@ -343,12 +334,12 @@ def movement_table(
         grouping: The grouping, which names the groups.
         top: Maximum number of groups with a row of their own; `None` for all.
     """
-    figures: list[Column[MovementRow]] = [
+    figures: list[GroupColumn[MovementRow]] = [
         Column("could save", lambda some: size_text(sum(map(_saved_bytes, some))))
     ]
-    origins: list[Column[MovementRow]] = [
+    origins: list[GroupColumn[MovementRow]] = [
         Column("verdict", _of_one(_group_verdict), False),
-        Column("ops", _of_one(_ops), False, "right", True),
+        Column("ops", _of_one(_ops), False, "right", 2),
         Column("how", _of_one(_how), False, "right"),
     ]
     origins += origin_columns(grouping)
@@ -540,7 +531,7 @@ def chain_svg(chain: Chain, figures: Figures) -> str:
             y += _ROW
         y += 8
     said = f"{chain.sink.name}: {chain.kind}"
-    more = _saved(figures)
+    more = f"moves {figures.moved:,} bytes, could save {figures.saved:,}"
     width = max(wide, _PAD * 2 + len(said) * 9, _PAD * 2 + len(more) * _CHAR) + _PAD
     tone = "free" if chain.kind.is_free else "moved"
     head = [
@@ -554,10 +545,6 @@ def chain_svg(chain: Chain, figures: Figures) -> str:
         _text(_PAD, _PAD + 26, more, "faint"),
     ]
     return "\n".join([*head, *body, "</svg>"]) + "\n"
-
-
-def _saved(figures: Figures) -> str:
-    return f"moves {figures.moved:,} bytes, could save {figures.saved:,}"
 
 
 def _rows(chain: Chain, leaf: Leaf) -> list[tuple[Instruction | None, IndexingMap | None]]:

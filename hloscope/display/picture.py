@@ -459,24 +459,35 @@ def line(path: str, kind: str) -> Shape:
 
 
 def svg_of(picture: Picture, name: str, style: str) -> str:
-    """Return a picture as an SVG document without scripts, fonts or links.
+    """Return a picture as an SVG document; see `svg_document` for the other arguments."""
+    shapes = "\n".join([shape.to_svg() for shape in picture.shapes])
+    size = str(picture.width), str(picture.height)
+    return svg_document(name, picture.title, style, size, [shapes])
+
+
+def svg_document(
+    name: str, title: str, style: str, size: tuple[str, str], elements: Iterable[str]
+) -> str:
+    """Return SVG elements as a document without scripts, fonts or links.
 
     Args:
-        picture: The picture.
         name: CSS class of the document, which the style refers to.
-        style: CSS of its shapes.
+        title: Title of the picture.
+        style: CSS of the elements.
+        size: Width and height.
+        elements: The elements, in the order in which they are painted.
     """
-    wide, high = picture.width, picture.height
+    wide, high = size
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{name}" role="img" width="{wide}" '
         f'height="{high}" viewBox="0 0 {wide} {high}" font-family="{FONT}" font-size="12">'
-        f"<title>{in_page(picture.title)}</title><style>{style}</style>"
-        f"{_lines(shape.to_svg() for shape in picture.shapes)}</svg>\n"
+        f"<title>{in_page(title)}</title><style>{style}</style>{''.join(elements)}</svg>\n"
     )
 
 
-def _lines(parts: Iterable[str]) -> str:
-    return "\n".join(parts)
+def page_box(width: str, height: str) -> str:
+    """Return the background of a picture as an SVG element."""
+    return f'<rect class="page" width="{width}" height="{height}"/>'
 
 
 # --------------------------------------------------------------------------------------------------

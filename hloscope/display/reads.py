@@ -58,7 +58,7 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
     first = answer.outputs[0]
     if answer.direction == "output_to_input":
         title, asked, verb = name, first.type, "reads"
-        others = _operands(first)
+        others = [(name, type, some) for _, name, type, _, some in _tensors(first)]
     else:
         operand = _drawn(answer, at)
         title, asked, verb = operand.name, operand.type, "reaches"
@@ -117,16 +117,14 @@ def _notes(answer: Answer, count: int) -> list[str]:
     return notes
 
 
-def _operands(output: OutputAnswer) -> list[tuple[str, Type, Accesses]]:
-    """Return the name, type and accesses of each tensor that an output reads."""
-    found: list[tuple[str, Type, Accesses]] = []
+def _tensors(output: OutputAnswer) -> Iterator[tuple[int, str, Type, int, Accesses]]:
+    """Yield (operand, name, type, leaf, accesses) of each tensor that an output reads."""
     for operand in output.touched:
         types = leaf_types(operand.type)
         for leaf in sorted({access.leaf for access in operand.accesses}):
             name = operand.name if len(types) < 2 else f"{operand.name}{{{leaf}}}"
             accesses = tuple([a for a in operand.accesses if a.leaf == leaf])
-            found.append((name, types[leaf], accesses))
-    return found
+            yield operand.number, name, types[leaf], leaf, accesses
 
 
 def has_element(sizes: Sequence[int], at: Index) -> bool:
@@ -165,21 +163,18 @@ def _read_panel(
         sizes: Sizes of the tensor that the maps start from.
         at: Index of the element in that tensor.
     """
-    marks: list[tuple[tuple[Box, ...], str, int]] = []
+    marks: list[tuple[list[Box], str, int]] = []
     notes: list[str] = []
     for access in accesses:
         label = access_parts(access, sizes).element
-        boxes = _boxes(access, at) if isinstance(type, TensorType) else None
-        if boxes is None:
+        found = touched_boxes([access], at) if isinstance(type, TensorType) else None
+        if found is None:
             notes.append(f"{label}: not drawn")
-        elif boxes:
-            count = sum(map(box_size, boxes))
-            marks.append((boxes, f"{label}: {count:,}" if count > 1 else label, count))
-        if access.map is not None and access.map.runtime:
-            lowest = [v.interval.lo for v in access.map.runtime]
-            names = list(access.map.names.values())[-len(lowest) :]
-            values = ", ".join(f"{n} = {v}" for n, v in zip(names, lowest, strict=True))
-            notes.append(f"drawn for {values}")
+        elif found[0]:
+            count = sum(map(box_size, found[0]))
+            marks.append((found[0], f"{label}: {count:,}" if count > 1 else label, count))
+        if lowest := _lowest_values(access):
+            notes.append(f"drawn for {lowest}")
     if not marks and not any(note.endswith("not drawn") for note in notes):
         notes.insert(0, "nothing of it for this element")
     marks.sort(key=lambda mark: -mark[2])
@@ -194,16 +189,13 @@ def _point(at: Index) -> Box:
     return tuple(range(i, i + 1) for i in at)
 
 
-def _boxes(access: Access, at: Index) -> tuple[Box, ...] | None:
-    """Return the elements that an access reads from index `at`, as disjoint boxes.
-
-    `None` if they are unknown or too many.
-    """
-    whole = whole_box(access, at)
-    if whole is not None:
-        return whole
-    found = touched(access, at)
-    return None if found is None else boxes_of(found)
+def _lowest_values(access: Access) -> str:
+    """Return the lowest value of each runtime variable of a map, as text; empty without any."""
+    if access.map is None or not access.map.runtime:
+        return ""
+    lowest = [v.interval.lo for v in access.map.runtime]
+    names = list(access.map.names.values())[-len(lowest) :]
+    return ", ".join(f"{n} = {v}" for n, v in zip(names, lowest, strict=True))
 
 
 def touched(access: Access, at: Index) -> set[Index] | None:
@@ -285,10 +277,8 @@ def touched_of(accesses: Sequence[Access], at: Index) -> Touched:
 
 def _access_notes(access: Access) -> Iterator[str]:
     """Yield the assumptions of an access, and the reason if it is not exact."""
-    if access.map is not None and access.map.runtime:
-        lowest = [v.interval.lo for v in access.map.runtime]
-        names = list(access.map.names.values())[-len(lowest) :]
-        yield "for " + ", ".join(f"{n} = {v}" for n, v in zip(names, lowest, strict=True))
+    if lowest := _lowest_values(access):
+        yield f"for {lowest}"
     if access.reason:
         yield f"{access.precision}: {access.reason}"
 
@@ -410,7 +400,11 @@ def _queried_elements(answer: Answer, at: Index | None) -> Iterator[QueriedEleme
     if answer.direction == "output_to_input":
         for output in answer.outputs:
             here = element(answer.sizes(output.type), at)
-            yield QueriedElement(here, output, None, list(_rows(answer, output, here)))
+            rows = [
+                Row(answer.what, number, name, type, leaf, touched_of(accesses, here))
+                for number, name, type, leaf, accesses in _tensors(output)
+            ]
+            yield QueriedElement(here, output, None, rows)
         return
     sources = asked_from(answer)
     if at is not None and len(sources) > 1:
@@ -426,20 +420,6 @@ def _queried_elements(answer: Answer, at: Index | None) -> Iterator[QueriedEleme
             ]
             if rows or len(answer.outputs) == 1:
                 yield QueriedElement(here, output, source, rows)
-
-
-def _rows(answer: Answer, output: OutputAnswer, at: Index) -> Iterator[Row]:
-    """Yield a row for each tensor with elements that an output's element `at` maps to.
-
-    A tuple operand has a row for each tensor. `answer` is the result of the query.
-    """
-    for operand in output.touched:
-        types = leaf_types(operand.type)
-        leaves = sorted({a.leaf for a in operand.accesses})
-        for leaf in leaves:
-            found = touched_of([a for a in operand.accesses if a.leaf == leaf], at)
-            name = operand.name if len(types) < 2 else f"{operand.name}{{{leaf}}}"
-            yield Row(answer.what, operand.number, name, types[leaf], leaf, found)
 
 
 def _count(found: Touched) -> str:
@@ -472,20 +452,19 @@ def to_html(answer: Answer, at: Index | None = None) -> str:
     return page(headline(answer.instruction, answer.opcode), html_fragment(answer, at))
 
 
-def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:
+def html_fragment(answer: Answer, at: Index | None = None) -> str:
     """Return the result as HTML without the page around it, for a notebook's cell.
 
     Args:
         answer: The result of the indexing query.
         at: Index of the element in the picture; by default the one in the middle.
-        picture: Include the picture.
     """
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _page_rows(answer)
     )
     names = ("output", answer.what, "shape", "map", "where", "precision")
     heads = "".join(f"<th>{name}</th>" for name in names)
-    drawn = to_svg(answer, at) if picture and answer.outputs else ""
+    drawn = to_svg(answer, at) if answer.outputs else ""
     return styled(
         f"<p><code>{in_page(headline(answer.instruction, answer.opcode))}</code></p>\n"
         f"{drawn}<table>\n<tr>{heads}</tr>\n{rows}\n</table>\n"

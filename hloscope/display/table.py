@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+)
 
 from hloscope.errors import UnsupportedError
 from hloscope.support.lazy import lazy, pattern
@@ -23,6 +33,7 @@ else:
 # Tables of text, printed as columns for a pipe, or fitted to a terminal's width.
 
 
+T = TypeVar("T")
 Side: TypeAlias = Literal["left", "right"]
 _NUMBER: Final = pattern(r"[-+]?[\d,. ]*\d(?:[eE][-+]?\d+)?\s?[\w%/]*", re.ASCII)
 """A number with a unit, in the form that tables have."""
@@ -49,30 +60,36 @@ class Table(NamedTuple):
     optional: Sequence[int] = ()
 
 
-def alike(table: Table, but: Sequence[int], top: int | None = None) -> Table:
-    """Return the table with one row in place of all rows that are equal apart from some columns.
+class Column(NamedTuple, Generic[T]):
+    """A column of a table, which is made from rows of any kind.
 
-    Args:
-        table: The table; the first row of each kind keeps its place.
-        but: Numbers of the columns that may differ; the number of merged rows is added to the text
-            of the first of them.
-        top: Maximum number of rows in the result.
-
-    >>> table = Table(["bytes", "kernel"], [["8", "a"], ["8", "b"], ["4", "c"]])
-    >>> [row for row in alike(table, [1]).rows]
-    [('8', 'a and 1 like it'), ('4', 'c')]
+    Attributes:
+        title: Its heading.
+        cell: Function from a row to the text of a cell.
+        is_number: Is the column of numbers, and so flush right?
+        cut: The side on which cells may be cut on a narrow terminal; `None` for neither.
+        drop: Order in which a narrow terminal loses columns, of equal ones the last first; 0 for
+            columns that it keeps.
     """
-    groups: dict[tuple[str, ...], list[Sequence[str]]] = {}
-    for row in table.rows:
-        key = tuple([cell for column, cell in enumerate(row) if column not in but])
-        groups.setdefault(key, []).append(row)
-    rows = []
-    for first, *others in [*groups.values()][:top]:
-        cells = list(first)
-        if others:
-            cells[but[0]] += f" and {len(others)} like it"
-        rows.append(tuple(cells))
-    return table._replace(rows=rows)
+
+    title: str
+    cell: Callable[[T], str]
+    is_number: bool = True
+    cut: Side | None = None
+    drop: int = 0
+
+
+def table_of(columns: Sequence[Column[Any]], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table with the titles and the layout of columns; `rows` are its cells."""
+    places = [*enumerate(columns)]
+    dropped = sorted([(column.drop, -k) for k, column in places if column.drop])
+    return Table(
+        [column.title for column in columns],
+        rows,
+        [k for k, column in places if column.is_number],
+        {k: column.cut for k, column in places if column.cut is not None},
+        [-k for _, k in dropped],
+    )
 
 
 def columns(
@@ -156,12 +173,8 @@ def tab_separated(table: Table) -> str:
     'a\tb c\n1\tx y'
     """
     rows = [[*map(_no_formula, row)] for row in [table.header, *table.rows]]
-    text = "\n".join(map("\t".join, rows))
-    tabs = sum(map(len, rows)) - len(rows)
-    if text.count("\n") >= len(rows) or text.count("\t") > tabs or "\r" in text:
-        plain = str.maketrans("\t\n\r", "   ")
-        text = "\n".join("\t".join(cell.translate(plain) for cell in row) for row in rows)
-    return text
+    plain = str.maketrans("\t\n\r", "   ")
+    return "\n".join("\t".join(cell.translate(plain) for cell in row) for row in rows)
 
 
 def _no_formula(cell: str) -> str:
@@ -238,12 +251,15 @@ border-bottom:1px solid #e4e8ee}
 """
 
 
-def page(title: str, fragment: str) -> str:
-    """Return an HTML page with a title and the given HTML fragment as its body."""
+def page(title: str, fragment: str, style: str = "") -> str:
+    """Return an HTML page with a title and the given HTML fragment as its body.
+
+    `style` is an HTML element for the head of the page.
+    """
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="color-scheme" content="light dark"><title>{in_page(title)}</title>'
-        f"</head>\n<body>\n{fragment}</body></html>\n"
+        f"{style}</head>\n<body>\n{fragment}</body></html>\n"
     )
 
 
@@ -285,6 +301,9 @@ class Shown:
     __slots__ = ()
     _internal: ClassVar[frozenset[str]] = frozenset(("asked_module", "while_asked"))
     """Public names that only this package uses, and that `dir` leaves out."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         return styled(preformatted(str(self)))
@@ -330,9 +349,7 @@ class Tabular(Shown):
             UnsupportedError: An integer does not fit into 64 bits.
         """
         arrow = library_of("tables", "pyarrow", "Arrow tables")
-        makers = {"string": arrow.string, "int64": arrow.int64}
-        makers |= {"double": arrow.float64, "bool": arrow.bool_}
-        schema = arrow.schema([(name, makers[kind]()) for name, kind in self.columns.items()])
+        schema = arrow.schema([*self.columns.items()])
         return arrow.table(self._values(), schema=schema)
 
     def to_pandas(self) -> Any:

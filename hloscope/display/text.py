@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hloscope.affine import Dim, default_name
@@ -11,8 +12,9 @@ from hloscope.display.parts import AccessParts, access_parts
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_list, brief_type
 from hloscope.indexing import Access, Precision
-from hloscope.ir import Dims, Instruction, Type
+from hloscope.ir import Dims, Instruction
 from hloscope.ops import Constant, Parameter
+from hloscope.support.lazy import once_for_each
 
 if TYPE_CHECKING:
     from hloscope.proof import Check
@@ -30,7 +32,7 @@ def to_text(answer: Answer) -> str:
     """Return an indexing result as text: the instruction, then each operand with its maps."""
     sections = [headline(answer.instruction, answer.opcode) + _origin(answer)]
     if answer.direction == "output_to_input":
-        told, blocks = dict[tuple[str, ...], str](), _Blocks()
+        told, blocks = dict[tuple[str, ...], str](), _Blocks(answer)
         for output in answer.outputs:
             sections += _output(answer, output, told, blocks)
     elif answer.outputs:
@@ -81,7 +83,7 @@ def _output(
         verb += " by XLA's convention"
     which = output_name(answer, output)
     type = known.type(output.type)
-    element = f"{known.element(answer, sizes)} of {which}, {type},"
+    element = f"{known.element(sizes)} of {which}, {type},"
     if len(output.touched) > MAX_NAMED:
         blocks = tuple(_grouped_accesses(answer, output, sizes, known))
         before = printed.setdefault((type, *blocks), which)
@@ -108,13 +110,17 @@ class _Blocks:
     """Caches texts of one result, because thousands of outputs may read the same operands.
 
     Keys are identities of objects that the result keeps alive.
+
+    Attributes:
+        type: Function that returns the text of a type.
+        element: Function that returns `_element` for a tensor with the given sizes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Answer) -> None:
         self._bodies: dict[tuple[object, ...], str] = {}
         self._grouped_accesses: dict[tuple[object, ...], str] = {}
-        self._types: dict[int, str] = {}
-        self._elements: dict[Dims, str] = {}
+        self.type = once_for_each(brief_type)
+        self.element = cache(partial(_element, answer))
 
     def body(self, operand: OperandAnswer, sizes: Dims) -> str:
         """Return the lines about an operand below its title; they are cached.
@@ -145,20 +151,6 @@ class _Blocks:
         known = _lines_about(operand, sizes)
         if _BELOW not in known:
             self._grouped_accesses[key] = known[len(array) :]
-        return known
-
-    def element(self, answer: Answer, sizes: Dims) -> str:
-        """Return `_element` for a tensor with these sizes; it is cached."""
-        known = self._elements.get(sizes)
-        if known is None:
-            known = self._elements[sizes] = _element(answer, sizes)
-        return known
-
-    def type(self, type: Type) -> str:
-        """Return the text of a type; it is cached."""
-        known = self._types.get(id(type))
-        if known is None:
-            known = self._types[id(type)] = brief_type(type)
         return known
 
 

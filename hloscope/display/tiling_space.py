@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -19,10 +18,8 @@ from hloscope.support.walks import nested
 from hloscope.tiling import (
     Refusal,
     RegionInstruction,
-    SymbolicTiles,
     Tile,
     TiledKernel,
-    TiledNode,
     TiledRegion,
     TilePrecision,
     TilingSpace,
@@ -214,54 +211,3 @@ def _region_json(outer: TiledRegion, names: dict[RegionInstruction, str]) -> lis
                 todo += zip(tiled.regions, inner, strict=True)
             into.append(entry)
     return listed
-
-
-# --------------------------------------------------------------------------------------------------
-# The symbolic tiles of a fusion in the format of XLA's analysis.
-
-
-def symbolic_text(tiles: SymbolicTiles) -> str:
-    """Return every tiled instruction with its symbolic tile and map; regions are indented."""
-    return "\n".join(_Printer(tiles).lines(tiles.nodes, ""))
-
-
-class _Printer:
-    """Prints tiled instructions; a tile is named by the instruction's name and a number."""
-
-    def __init__(self, tiles: SymbolicTiles) -> None:
-        self._names: Final[dict[int, str]] = {}
-        taken: dict[str, int] = {}
-        for node in nested(tiles.nodes, lambda node: [*chain.from_iterable(node.regions)]):
-            name = node.instruction.name
-            self._names[id(node)] = f"{name}.tile_{taken.get(name, 0)}"
-            taken[name] = taken.get(name, 0) + 1
-
-    def lines(self, nodes: Sequence[TiledNode], indent: str) -> Iterator[str]:
-        """Yield the lines of tiled instructions, and of the regions in them.
-
-        `indent` is the text before each line.
-        """
-        todo: list[tuple[TiledNode | str, str]] = [(node, indent) for node in reversed(nodes)]
-        while todo:
-            node, indent = todo.pop()
-            if isinstance(node, str):
-                yield indent + node
-                continue
-            yield from self._node(node, indent)
-            for k, region in reversed([*enumerate(node.regions)]):
-                todo.append(("}", indent + "  "))
-                todo += [(inner, indent + "    ") for inner in reversed(region)]
-                todo.append((f"region {k} {{", indent + "  "))
-
-    def _node(self, node: TiledNode, indent: str) -> Iterator[str]:
-        operands = ", ".join(self._names[id(n)] for n in node.operands)
-        yield f"{indent}{self._names[id(node)]} = {opcode_of(node.instruction)}({operands})"
-        inner = indent + "  "
-        yield f"{inner}hlo: {print_instruction(node.instruction)}"
-        yield node.tile.text(inner).replace(f"\n{inner}  ", f"\n{inner}")
-        yield f"{inner}indexing map: {node.map}"
-        if node.runtime:
-            read = ", ".join(self._names[id(n)] for n in node.runtime)
-            yield f"{inner}runtime variables: {read}"
-        if node.regions:
-            yield f"{inner}regions sizes: [{', '.join(str(len(r)) for r in node.regions)}]"

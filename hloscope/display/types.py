@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -173,43 +173,38 @@ def signature_text(tree: Operation) -> str | None:
     return type_text(written.type) if isinstance(written, TypeAttr) else None
 
 
-class MapLike(Protocol):
-    """A map in terms of named sizes."""
+class ParametricMap(NamedTuple):
+    """One map of an instruction to an operand.
 
-    @property
-    def operand(self) -> int:
-        """Return the number of the operand."""
+    Attributes:
+        operand: Number of the operand.
+        text: The map with polynomials of the sizes in it; empty if it is unknown.
+        precision: `exact` or `over`, as the maps have at all sizes; `unknown` if `why` is not
+            empty.
+        why: Why the map is unknown; empty if it is known.
+    """
 
-    @property
-    def text(self) -> str:
-        """Return the map as text; empty if it is unknown."""
-
-    @property
-    def precision(self) -> str:
-        """Return the precision of the map."""
-
-    @property
-    def why(self) -> str:
-        """Return why the map is unknown; empty if it is known."""
+    operand: int
+    text: str
+    precision: str
+    why: str = ""
 
 
-class InstructionLike(Protocol):
-    """An instruction with its maps, and the sizes at which they were compared."""
+class Parametric(NamedTuple):
+    """The maps of an instruction of a refined program, in terms of sizes.
 
-    @property
-    def name(self) -> str:
-        """Return the name of the instruction in the refined program."""
+    Attributes:
+        name: Name of the instruction.
+        maps: Its maps.
+        checked: Sizes at which the maps were compared with those of the refined program.
+    """
 
-    @property
-    def maps(self) -> Sequence[MapLike]:
-        """Return the maps of the instruction, one or more for each operand."""
-
-    @property
-    def checked(self) -> Sequence[Mapping[str, int]]:
-        """Return the sizes at which the maps were compared."""
+    name: str
+    maps: tuple[ParametricMap, ...]
+    checked: tuple[Mapping[str, int], ...]
 
 
-def parametric_text(instructions: Sequence[InstructionLike]) -> str:
+def parametric_text(instructions: Sequence[Parametric]) -> str:
     """Return maps in terms of named sizes as text, a paragraph for each instruction.
 
     The maps are interpolated from some sizes and compared at others; they are not proved for all.
@@ -226,7 +221,7 @@ def parametric_text(instructions: Sequence[InstructionLike]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def parametric_json(instructions: Sequence[InstructionLike]) -> list[dict[str, Any]]:
+def parametric_json(instructions: Sequence[Parametric]) -> list[dict[str, Any]]:
     """Return the maps of instructions in terms of named sizes, as JSON."""
     return [
         {

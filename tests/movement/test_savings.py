@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import hloscope
-from hloscope.api import Movement, movement_of
+from hloscope.api import Movement
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter import call
 from hloscope.ir import Body, Computation, Instruction, Module
@@ -24,7 +24,7 @@ K = 32 * 64 * 4
 
 
 def movement(text: str) -> Movement:
-    return movement_of(hloscope.read(text).module)
+    return Movement(hloscope.read(text).module)
 
 
 def totals(text: str) -> tuple[int, int]:
@@ -59,13 +59,13 @@ P = "p = f32[32,64] parameter(0)"
     ],
 )
 def test_recorded_programs(shared: Path, name: str, moved: int, saved: int) -> None:
-    found = movement_of(hloscope.read(shared / "regressions/round3" / name).module).savings
+    found = Movement(hloscope.read(shared / "regressions/round3" / name).module).savings
     assert (found.moved, found.saved) == (moved, saved)
 
 
 def test_a_copy_that_a_branch_returns_is_wanted(shared: Path) -> None:
     file = shared / "regressions/round3/decisions/g07_loop_copy.hlo"
-    (found,) = movement_of(hloscope.read(file).module).savings.figures
+    (found,) = Movement(hloscope.read(file).module).savings.figures
     assert (found.moved, found.saved) == (2 * 65_536 * found.runs, 0)
 
 

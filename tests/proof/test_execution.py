@@ -187,7 +187,8 @@ def wrong(found: Indexing, change: str) -> Indexing:
         sizes = [v.interval.size - (k == 0) for k, v in enumerate(m.dims)]
         assert not any(low)
         new = (replace(access, map=IndexingMap.of_sizes(sizes, (), m.results)),)
-    operands = [replace(first.operands[0], accesses=new), *first.operands[1:]]
+    others = [replace(first.operands[0], accesses=new), *first.operands[1:]]
+    operands = first.operands.proved(others, None)
     return Indexing(replace(found.answer, outputs=[replace(first, operands=operands)]))
 
 

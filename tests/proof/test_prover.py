@@ -117,7 +117,8 @@ def test_known_values_are_computed_not_drawn() -> None:
 def changed(found: Indexing, new: tuple[Access, ...]) -> Indexing:
     """The answer with other maps for the first operand of the first output."""
     first = found.answer.outputs[0]
-    operands = [replace(first.operands[0], accesses=new), *first.operands[1:]]
+    others = [replace(first.operands[0], accesses=new), *first.operands[1:]]
+    operands = first.operands.proved(others, None)
     outputs = [replace(first, operands=operands), *found.answer.outputs[1:]]
     return Indexing(replace(found.answer, outputs=outputs))
 

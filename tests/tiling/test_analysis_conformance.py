@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hloscope.display import opcode_of, symbolic_text
+from hloscope.display import opcode_of
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap
 from hloscope.indexing.proofs import prove_equal
@@ -28,6 +28,7 @@ from hloscope.tiling import (
 )
 from tests.conftest import needs_shared
 from tests.tiling.corpus import load
+from tests.tiling.symbolic_text import symbolic_text
 
 pytestmark = needs_shared
 

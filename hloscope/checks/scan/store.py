@@ -115,7 +115,8 @@ class Store:
 
         A failure raises no error, but sets `trouble`.
         """
-        if self.folder is None or not self.has_room(len(text)):
+        largest = _LARGEST if self.most is None else min(_LARGEST, self.most // _SHARE)
+        if self.folder is None or len(text) > largest:
             return
         path = self._path(key)
         draft = path.with_name(f"{path.name}.{os.urandom(8).hex()}.tmp")
@@ -132,10 +133,6 @@ class Store:
         if self.most is not None and self._written * _SHARE >= self.most:
             self._written = 0
             _evict(self.folder, self.most)
-
-    def has_room(self, size: int) -> bool:
-        """Is a result of `size` bytes small enough to be stored?"""
-        return size <= (_LARGEST if self.most is None else min(_LARGEST, self.most // _SHARE))
 
     def _path(self, key: str) -> Path:
         assert self.folder is not None

@@ -88,9 +88,10 @@ class _Table:
         arrow = library_of("scan", "pyarrow", "scans")
         parquet = library_of("scan", "pyarrow.parquet", "scans")
         self._arrow: Final = arrow
-        types = {"string": arrow.string(), "int64": arrow.int64(), "double": arrow.float64()}
-        types |= {"bool": arrow.bool_(), "counts": arrow.map_(arrow.string(), arrow.int64())}
-        self._schema: Final = arrow.schema([(name, types[kind]) for name, kind in columns.items()])
+        special = {"counts": arrow.map_(arrow.string(), arrow.int64())}
+        self._schema: Final = arrow.schema(
+            [(name, special.get(kind, kind)) for name, kind in columns.items()]
+        )
         self._path: Final = path
         self._draft: Final = path.with_suffix(f".{os.getpid()}.tmp")
         self._rows: list[Mapping[str, Any]] = []

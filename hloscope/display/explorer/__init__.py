@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         frame as frame,
         in_sequence as in_sequence,
         map_json as map_json,
-        out_of_sequence as out_of_sequence,
         page_of as page_of,
         readable as readable,
     )

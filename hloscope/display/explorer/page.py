@@ -505,32 +505,6 @@ def in_sequence(names: Iterable[str]) -> list[str | int]:
     return found
 
 
-def out_of_sequence(names: Iterable[str | int]) -> list[str]:
-    """Restore the names that `in_sequence` compressed, as the page's script does.
-
-    >>> out_of_sequence(["arg0", 0, "x.08", "x.9", 1])
-    ['arg0', 'arg1', 'x.08', 'x.9', 'x.10']
-    """
-    stems: dict[str, int] = {}
-    texts: list[str] = []
-    ends: list[int] = []
-    found = []
-    for name in names:
-        if isinstance(name, int):
-            ends[name] += 1
-            name = f"{texts[name]}{ends[name]}"
-        else:
-            stem = name.rstrip(_DIGITS)
-            if _is_plain(name[len(stem) :]):
-                k = stems.setdefault(stem, len(stems))
-                if k == len(texts):
-                    texts.append(stem)
-                    ends.append(0)
-                ends[k] = int(name[len(stem) :])
-        found.append(name)
-    return found
-
-
 def _is_plain(digits: str) -> bool:
     return 0 < len(digits) <= _MOST_DIGITS and (digits[0] != "0" or len(digits) == 1)
 

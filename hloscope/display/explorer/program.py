@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -284,7 +284,7 @@ def details(numbering: Numbering) -> Written:
     Names in texts of MLIR are replaced by numbers (`_without_names`), so that equal layers have
     equal data.
     """
-    write = _Writer()
+    line, rest = line_printer(_STYLE, MOST_OPS), rest_printer(_STYLE)
     texts, names, frames = Shared(), Shared(visible), Shared(lambda f: list(map(visible, f)))
     traces = Shared(list)
 
@@ -295,7 +295,7 @@ def details(numbering: Numbering) -> Written:
     numbers_of = once_for_each(origin)  # instructions share their origins
 
     def told(k: int, ins: Instruction) -> tuple[int, int, int]:
-        text = visible(_attributes(ins, write))
+        text = visible(_attributes(ins, rest if ins.location is None else line))
         if ins.location is not None:
             text = _without_names(text, ins, k, numbering)
         return texts.number(text), *numbers_of(provenance_of(ins, numbering.module))
@@ -336,7 +336,7 @@ def _details_key(ins: Instruction) -> tuple[object, ...] | None:
     return id(ins.op), bool(ins.operands) or id(ins.type), unscheduled_key(ins)
 
 
-def _attributes(ins: Instruction, write: _Writer) -> str:
+def _attributes(ins: Instruction, write: Callable[[Instruction], str]) -> str:
     """Return the text that the list of instructions lacks, printed by `write`.
 
     It is HLO's attributes after the bracket, or the whole op in MLIR. If the instruction cannot be
@@ -378,17 +378,6 @@ def _without_names(text: str, ins: Instruction, k: int, numbering: Numbering) ->
         return found[0] if place is None else f"%{{{place}}}"
 
     return _NAME.sub(place_of, text.replace("%{", "%{%}{"))
-
-
-class _Writer:
-    """Prints an instruction: the whole op in MLIR, the attributes in HLO."""
-
-    def __init__(self) -> None:
-        self._line = line_printer(_STYLE, MOST_OPS)
-        self._rest = rest_printer(_STYLE)
-
-    def __call__(self, ins: Instruction) -> str:
-        return self._rest(ins) if ins.location is None else self._line(ins)
 
 
 def _cut(text: str) -> str:
