@@ -11,7 +11,7 @@ from msgspec import Struct
 from hloscope.errors import UnsupportedError
 from hloscope.ir import FunctionType, Type
 from hloscope.mlir.locations import UNKNOWN, Location
-from hloscope.mlir.text.lexer import unquoted
+from hloscope.mlir.text.lexer import plain_name
 from hloscope.support.lazy import pattern
 from hloscope.support.limits import Nested
 from hloscope.support.source import Source, Span
@@ -357,11 +357,6 @@ def _after(text: str, at: int) -> int:
     if found is None:
         raise UnsupportedError("the resources of a module are not understood")
     return found.end()
-
-
-def plain_name(name: str) -> str:
-    """Return the name of a resource without its quotes."""
-    return unquoted(name).decode("utf-8", "surrogateescape") if name[0] == '"' else name
 
 
 def _value(name: str, data: bytes) -> tuple[int, bytes]:

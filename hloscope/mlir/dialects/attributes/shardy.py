@@ -16,6 +16,7 @@ from hloscope.mlir import (
     SymbolAttr,
     attribute_text,
     expanded,
+    plain_name,
     unquoted,
 )
 from hloscope.ops import AxisRef, Mesh, NamedSharding
@@ -89,9 +90,8 @@ def meshes_in(text: str) -> Mapping[str, Mesh]:
     found = {}
     for each in _NAMED_MESH.finditer(text):
         name, mesh = each["name"], mesh_of(sdy_struct("#sdy.mesh" + each["mesh"]))
-        quoted = name.startswith('"')
         assert isinstance(mesh, Mesh)
-        found[unquoted(name).decode("utf-8", "surrogateescape") if quoted else name] = mesh
+        found[plain_name(name)] = mesh
     return found
 
 
@@ -469,9 +469,7 @@ def _read_sharding(reader: _Reader) -> StructAttr:
         mesh = _read_mesh(reader)
     else:
         word = reader.next()
-        quoted = word[1:].startswith('"')
-        name = unquoted(word[1:]).decode("utf-8", "surrogateescape") if quoted else word[1:]
-        mesh = SymbolAttr(name) if word[0] == "@" else reader.fail()
+        mesh = SymbolAttr(plain_name(word[1:])) if word[0] == "@" else reader.fail()
     reader.expect(",")
     dimensions = reader.many("[", _read_dimension, "]")
     rest: dict[str, Any] = {}
