@@ -87,6 +87,11 @@ class Instruction:
         self._span = span
 
     @property
+    def operand_types(self) -> tuple[Type, ...]:
+        """Types of the operands."""
+        return tuple([operand.type for operand in self.operands])
+
+    @property
     def extras(self) -> tuple[tuple[str, str], ...]:
         """Attributes that stay as written, `(name, text)`: metadata, sharding, unknown ones …."""
         return self._extras

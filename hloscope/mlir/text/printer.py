@@ -109,10 +109,8 @@ def source_printer(dialects: Dialects, most_ops: int | None = None) -> Callable[
 
 def _outermost(operation: Operation) -> Operation:
     """Return the op at the root of the tree that contains `operation`."""
-    block = operation.parent
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        operation = block.parent.parent
-        block = operation.parent
+    while (around := operation.around) is not None:
+        operation = around
     return operation
 
 
@@ -605,8 +603,7 @@ class OpLocations:
 
 def _op_around(block: object) -> Operation | None:
     """Return the op that contains a block; `None` if there is none or it has no source."""
-    region = block.parent if isinstance(block, Block) else None
-    op = region.parent if region is not None else None
+    op = block.owner if isinstance(block, Block) else None
     return op if op is not None and op.source is not None else None
 
 

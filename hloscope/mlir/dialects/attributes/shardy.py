@@ -196,7 +196,7 @@ SDY_STRUCTS: Final = {
 _FIRST, _LETTERS = ord("i"), 18
 
 
-def _factor(number: int) -> str:
+def factor_name(number: int) -> str:
     """Return the name of factor `number` in a sharding rule: `i` to `z`, then `z_1`, `z_2` …."""
     return chr(_FIRST + number) if number < _LETTERS else f"z_{number - _LETTERS + 1}"
 
@@ -246,10 +246,10 @@ def _rule(sizes: Any, operands: Any, results: Any, *rest: Any) -> str:
     *sets, custom = rest
     named = ("reduction", "need_replication", "permutation", "blocked_propagation")
     text = f"<({_list(operands)})->({_list(results)})"
-    text += f" {{{', '.join(f'{_factor(i)}={size}' for i, size in enumerate(sizes))}}}"
+    text += f" {{{', '.join(f'{factor_name(i)}={size}' for i, size in enumerate(sizes))}}}"
     for name, factors in zip(named, sets, strict=True):
         if factors:
-            text += f" {name}={{{', '.join(map(_factor, factors))}}}"
+            text += f" {name}={{{', '.join(map(factor_name, factors))}}}"
     return text + (", custom>" if custom else ">")
 
 
@@ -262,7 +262,7 @@ _TEXTS: Final[dict[str, Callable[..., str]]] = {
     "dimension_sharding": _dimension,
     "sharding": _sharding,
     "sharding_per_value": lambda shardings: f"<[{_list(shardings)}]>",
-    "dim_mapping": lambda factors: "".join(map(_factor, factors)),
+    "dim_mapping": lambda factors: "".join(map(factor_name, factors)),
     "tensor_mapping": lambda dimensions: f"[{_list(dimensions)}]",
     "op_sharding_rule": _rule,
     "axis_ref_list": _braced,

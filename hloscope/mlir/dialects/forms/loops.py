@@ -81,12 +81,12 @@ def write_for(printer: AsmPrinter, op: Operation) -> None:
     """Write `op` in the form that `read_for` reads."""
     (block,) = one_block(op, 1)
     operands, arguments = op.operands, block.arguments
-    carried = tuple(value.type for value in operands[3:])
+    carried = op.operand_types[3:]
     if (
         len(operands) < 3
         or len({value.type for value in (*operands[:3], *arguments[:1])}) != 1
-        or tuple(value.type for value in arguments[1:]) != carried
-        or tuple(value.type for value in op.results) != carried
+        or [value.type for value in arguments[1:]] != carried
+        or op.result_types != carried
     ):
         raise UnfitError(f"{op.name} has operands, arguments and results that do not match")
     low, high, step = operands[:3]
@@ -118,7 +118,7 @@ def read_if(parser: OpAsmParser, state: State) -> None:
 
 def write_if(printer: AsmPrinter, op: Operation) -> None:
     """Write `op` in the form that `read_if` reads."""
-    if len(op.regions) != 2 or [value.type for value in op.operands] != [I1]:
+    if len(op.regions) != 2 or op.operand_types != [I1]:
         raise UnfitError(f"{op.name} has {len(op.regions)} regions")
     printer.write(" ", op.operands[0])
     write_results(printer, op)
@@ -154,7 +154,7 @@ def read_while(parser: OpAsmParser, state: State) -> None:
 def write_while(printer: AsmPrinter, op: Operation) -> None:
     """Write `op` in the form that `read_while` reads."""
     before, _ = one_block(op, 2)
-    if [x.type for x in before.arguments] != [x.type for x in op.operands]:
+    if [x.type for x in before.arguments] != op.operand_types:
         raise UnfitError(f"the arguments of {op.name} do not fit its operands")
     if op.operands:
         printer.write(" ")

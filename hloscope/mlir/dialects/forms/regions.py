@@ -273,7 +273,7 @@ def read_while(parser: OpAsmParser, state: State) -> None:
 def write_while(printer: AsmPrinter, op: Operation) -> None:
     """Write `op` in the form that `read_while` reads, which shows the operands' types only."""
     condition, body = one_block(op, 2)
-    shown = [operand.type for operand in op.operands]
+    shown = op.operand_types
     for values in (condition.arguments, body.arguments, op.results):
         # The form shows one list of types for operands, arguments and results.
         types = [value.type for value in values]

@@ -182,8 +182,7 @@ def tuple_of(context: Context, arguments: list[str]) -> Part:
 
     def fits(op: Operation) -> bool:
         type = op.results[0].type
-        types = tuple([operand.type for operand in op.operands])
-        return isinstance(type, TupleType) and type.elements == types
+        return isinstance(type, TupleType) and list(type.elements) == op.operand_types
 
     return Part(read, _write_result_type, fits=fits)
 
@@ -257,7 +256,7 @@ def select_of(context: Context, arguments: list[str]) -> Part:
                 parser.fail("expected functional type or list of two types", at)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
-        _, true, false = (x.type for x in op.operands)
+        _, true, false = op.operand_types
         # One type stands for both values and the result only if it is the type of all three.
         if true == false == op.results[0].type:
             printer.types(op.operands[:2])
@@ -434,7 +433,7 @@ def implied(context: Context, arguments: list[str]) -> Part:
     def fit_inputs(op: Operation) -> bool:
         if name == "element" and not op.results:
             return False
-        type = type_of([result.type for result in op.results])
+        type = type_of(op.result_types)
         return all(operand.type == type for operand in op.operands[written:])
 
     def read_output(reading: FormState) -> None:
@@ -443,7 +442,7 @@ def implied(context: Context, arguments: list[str]) -> Part:
     def fit_output(op: Operation) -> bool:
         if len(op.results) != 1 or (name == "element" and not op.operands):
             return False
-        return op.results[0].type == type_of([operand.type for operand in op.operands])
+        return op.results[0].type == type_of(op.operand_types)
 
     if what == "inputs":
         return Part(read_inputs, lambda printer, op: None, fits=fit_inputs)
@@ -500,7 +499,7 @@ def insertion(context: Context, arguments: list[str]) -> Part:
 
     def fits(op: Operation) -> bool:
         expected = implied_types(op.results[0].type, len(op.operands))
-        return [operand.type for operand in op.operands] == expected
+        return op.operand_types == expected
 
     return Part(read, _write_result_type, fits=fits)
 
