@@ -115,10 +115,9 @@ class _BodyReader:
     def _read_lines(self) -> None:  # noqa: C901  (one loop, unrolled for speed)
         texts, scope = self._texts, self._scope
         source, heads, tails = texts.source, texts.heads, texts.tails
-        by_name, new = scope.by_name, object.__new__
+        by_name = scope.by_name
         lookup = by_name.__getitem__
-        text, match = source.text, texts.line
-        marked, has_metadata = texts.marked, texts.has_metadata
+        text, match, has_metadata = source.text, texts.line, texts.has_metadata
         at, end, before = self._section.body, self._section.end, -1
         calls: tuple[Any, ...]
         operands: tuple[Instruction, ...]
@@ -148,39 +147,26 @@ class _BodyReader:
                     tail = ""
                 type_, variants, may_call, has_operands = heads[head]
                 if not has_operands:
-                    if first:
-                        exact = not (marked or second or inside)
-                        inside = first if exact else text[line.end(3) + 1 : line.end(6)]
+                    inside = text[line.end(3) + 1 : line.end(6)]
                     op, calls, control, extras = variants[rest, inside]
                     operands = ()
                 else:
+                    names: list[str] = []
                     if may_call:
                         rest, names = take_callees(rest)
-                        op, calls, control, extras = variants[rest]
+                    op, calls, control, extras = variants[rest]
+                    if calls:
                         calls = self._calls(calls, names)
-                    else:
-                        op, calls, control, extras = variants[rest]
-                        if calls:
-                            calls = self._calls(calls, [])
                     if inside:
-                        if first:
-                            inside = text[line.end(3) + 1 : line.end(6)]
-                        operands = self._operands(inside)
+                        operands = self._operands(text[line.end(3) + 1 : line.end(6)])
                     elif second:
                         operands = (by_name[first], by_name[second])
                     else:
                         operands = (by_name[first],) if first else ()
-                ins: Any = new(TextInstruction)  # its `__init__` takes longer than all of this
-                ins.name = name
-                ins.type = type_
-                ins.op = op
-                ins.operands = operands
-                ins.calls = calls
-                ins.control_predecessors = tuple(map(lookup, control)) if control else ()
-                ins._extras = extras
-                ins._tail = tail
-                ins._source = source
-                ins._at = at
+                before_it = tuple(map(lookup, control)) if control else ()
+                ins = TextInstruction(
+                    name, type_, op, operands, calls, extras, tail, before_it, source, at
+                )
                 # `setdefault` finds a second definition of a name in the same look-up that adds the
                 # first.
                 if (root and scope.root) or by_name.setdefault(name, ins) is not ins:

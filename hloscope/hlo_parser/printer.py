@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.hlo_parser.literals import literal_text
 from hloscope.hlo_parser.spelling import CALL, template
-from hloscope.hlo_parser.types import brief_list, brief_type, print_type
+from hloscope.hlo_parser.types import brief_list, brief_type, joined, print_type
 from hloscope.ir import Computation, Instruction, Module, Op, TensorType, Type
 from hloscope.ops import Constant, Parameter, Scatter
 
@@ -121,14 +121,6 @@ def rest_printer(style: Style) -> Callable[[Instruction], str]:
     opening parenthesis.
     """
     return _Printer(None, replace(style, canonical=False)).rest
-
-
-def joined(parts: list[str]) -> str:
-    """Return the texts of operands, separated by commas; every fifth has its index."""
-    if len(parts) <= 5:
-        return ", ".join(parts)
-    marked = (f"/*index={i}*/{part}" if i and i % 5 == 0 else part for i, part in enumerate(parts))
-    return ", ".join(marked)
 
 
 class _Printer:

@@ -71,48 +71,31 @@ def parse_type(text: str) -> Type:
     return found
 
 
-def read_type(text: str, start: int) -> tuple[Type, int]:
+def read_type(text: str, start: int, depth: int = 1) -> tuple[Type, int]:
     """Return the type that begins at offset `start` of `text`, and its end.
+
+    A tuple that begins there is nested `depth` deep.
 
     >>> read_type("(f32[], (s8[2])) tuple(a, b)", 0)[1]
     16
     """
     if not text.startswith("(", start):
         return _read_leaf(text, start)
-    # `stack` has the elements of each open tuple, outermost first; `opened` has their offsets for
-    # errors. Nesting is limited by `MOST_NESTING`, not by recursion.
-    stack: list[list[Type]] = [[]]
-    opened = [start]
-    at = start + 1
-    while True:
-        at = _skip(text, at)
-        if text.startswith("(", at):
-            stack.append([])
-            opened.append(at)
-            if len(opened) > MOST_NESTING:
-                fail(
-                    f"tuple types are nested more than {MOST_NESTING} deep", text, start, start + 1
-                )
-            at += 1
-            continue
-        if text.startswith(")", at):
-            value: Type = TupleType(tuple(stack.pop()))
-            opened.pop()
-            at += 1
-            if not stack:
-                return value, at
-        else:
-            if at >= len(text):
-                fail("tuple type is not closed", text, opened[-1])
-            value, at = _read_leaf(text, at)
-        stack[-1].append(value)
+    if depth > MOST_NESTING:
+        fail(f"tuple types are nested more than {MOST_NESTING} deep", text, start, start + 1)
+    elements: list[Type] = []
+    at = _skip(text, start + 1)
+    while not text.startswith(")", at):
+        if at >= len(text):
+            fail("tuple type is not closed", text, start)
+        element, at = read_type(text, at, depth + 1)
+        elements.append(element)
         at = _skip(text, at)
         if text.startswith(",", at):
-            at += 1
-        elif not text.startswith(")", at):
-            if at >= len(text):
-                fail("tuple type is not closed", text, opened[-1])
+            at = _skip(text, at + 1)
+        elif at < len(text) and text[at] != ")":
             fail(f"expected `,` or `)`, found `{shortened(text[at:])}`", text, at)
+    return TupleType(tuple(elements)), at + 1
 
 
 def type_end(text: str, start: int) -> int:
@@ -296,32 +279,27 @@ def print_type(type_: Type, *, layout: bool = True) -> str:
     >>> print_type(parse_type("(f32[2, 3]{1, 0}, token[])"))
     '(f32[2,3]{1,0}, token[])'
     """
-    if isinstance(type_, TensorType):
-        return print_array(type_, layout)
-    out: list[str] = []
-    work: list[Type | str] = [type_]  # printed from the end: nesting needs no recursion
-    while work:
-        item = work.pop()
-        match item:
-            case str():
-                out.append(item)
-            case TensorType():
-                out.append(print_array(item, layout))
-            case TupleType(elements):
-                parts: list[Type | str] = ["("]
-                for number, element in enumerate(elements):
-                    if number:
-                        parts.append(f", /*index={number}*/" if number % 5 == 0 else ", ")
-                    parts.append(element)
-                parts.append(")")
-                work += reversed(parts)
-            case TokenType():
-                out.append("token[]")
-            case OpaqueType():
-                out.append("opaque[]")
-            case BufferType(element):
-                out.append(f"b({print_array(element, layout)})")
-    return "".join(out)
+    match type_:
+        case TensorType():
+            return print_array(type_, layout)
+        case TupleType(elements):
+            return f"({joined([print_type(element, layout=layout) for element in elements])})"
+        case BufferType(element):
+            return f"b({print_array(element, layout)})"
+        case TokenType():
+            return "token[]"
+        case OpaqueType():
+            return "opaque[]"
+        case _:  # a type that only MLIR has
+            return ""
+
+
+def joined(parts: list[str]) -> str:
+    """Return the texts of operands or elements, separated by commas; every fifth has its index."""
+    if len(parts) <= 5:
+        return ", ".join(parts)
+    marked = (f"/*index={i}*/{part}" if i and i % 5 == 0 else part for i, part in enumerate(parts))
+    return ", ".join(marked)
 
 
 def print_array(type_: TensorType, layout: bool = True) -> str:

@@ -87,6 +87,11 @@ class Instruction:
         self._span = span
 
     @property
+    def operand_types(self) -> tuple[Type, ...]:
+        """Types of the operands."""
+        return tuple([operand.type for operand in self.operands])
+
+    @property
     def extras(self) -> tuple[tuple[str, str], ...]:
         """Attributes that stay as written, `(name, text)`: metadata, sharding, unknown ones …."""
         return self._extras
@@ -191,9 +196,8 @@ class Computation:
     def body(self) -> Body:
         """The instructions, parameters and root."""
         body = self._body
-        return body if isinstance(body, Body) else self._read()
-
-    def _read(self) -> Body:
+        if isinstance(body, Body):
+            return body
         with _READING:  # nodes compare by identity, so two threads must not make two sets of them
             body = self._body
             if not isinstance(body, Body):
@@ -218,22 +222,17 @@ class Computation:
     @property
     def instructions(self) -> tuple[Instruction, ...]:
         """All instructions in text order, definitions before uses."""
-        # Without a call of `body`, here and below, as these properties are used most.
-        body = self._body
-        return (body if isinstance(body, Body) else self._read()).instructions
+        return self.body.instructions
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:
         """Parameters by number."""
-        body = self._body
-        return (body if isinstance(body, Body) else self._read()).parameters
+        return self.body.parameters
 
     @property
     def callees(self) -> tuple[Computation, ...]:
         """Computations that the instructions call, each once, in the order of the first call."""
-        body = self._body
-        if not isinstance(body, Body):
-            body = self._read()
+        body = self.body
         if body.callees is None:
             # Kept in the body, as every traversal of the call graph asks for it.
             called = [callee for ins in body.instructions if ins.calls for callee in ins.calls]
@@ -243,8 +242,7 @@ class Computation:
     @property
     def root(self) -> Instruction:
         """The instruction whose value the computation returns."""
-        body = self._body
-        return (body if isinstance(body, Body) else self._read()).root
+        return self.body.root
 
     @property
     def arguments(self) -> tuple[Type, ...]:
@@ -432,11 +430,6 @@ def value_types(ins: Instruction) -> tuple[Any, ...] | Hashed:
 @of_last
 def _types(ins: Instruction) -> Hashed:
     return Hashed(tuple([ins.type, *[operand.type for operand in ins.operands]]))
-
-
-@of_last
-def _type_ids(ins: Instruction) -> Hashed:
-    return Hashed(tuple([id(operand.type) for operand in ins.operands]))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from msgspec import NODEFAULT, Struct, StructMeta
 
 from hloscope.errors import VerifyError
 from hloscope.ir.graph import Instruction
-from hloscope.ir.types import TupleType, Type, compatible
+from hloscope.ir.types import TupleType, Type, Types, compatible
 from hloscope.support.system import shared_lock
 
 # --------------------------------------------------------------------------------------------------
@@ -31,19 +31,22 @@ class Callee(Protocol):
     """The types of a called computation or region, as type rules see it."""
 
     @property
-    def arguments(self) -> tuple[Type, ...]:
+    def arguments(self) -> Types:
         """Types of the parameters."""
 
     @property
-    def results(self) -> tuple[Type, ...]:
+    def results(self) -> Types:
         """Types of the results; an HLO computation has one, perhaps a tuple."""
+
+
+Callees: TypeAlias = tuple[Callee, ...]
 
 
 class Signature(NamedTuple):
     """Types of the arguments and results of a function or region."""
 
-    arguments: tuple[Type, ...] = ()
-    results: tuple[Type, ...] = ()
+    arguments: Types = ()
+    results: Types = ()
 
 
 class NotInferredError(VerifyError):
@@ -57,9 +60,7 @@ class InferenceError(VerifyError):
 class IncompatibleTypesError(VerifyError):
     """Raised if the declared types of the results are not compatible with the inferred ones."""
 
-    def __init__(
-        self, inferred: tuple[Type, ...], declared: tuple[Type, ...], rule: str = ""
-    ) -> None:
+    def __init__(self, inferred: Types, declared: Types, rule: str = "") -> None:
         super().__init__("the declared type is not compatible with the inferred one", rule=rule)
         self.inferred, self.declared = inferred, declared
 
@@ -85,7 +86,7 @@ class Op(Struct, metaclass=OpClass, frozen=True):
     The type of such an operand may be a `KnownTensor`.
     """
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         """Return the type of the result, from the operands' types, parameters and computations.
 
         The type has no layout.  Several results are a `TupleType`.  Only errors that no result type
@@ -103,9 +104,7 @@ class Op(Struct, metaclass=OpClass, frozen=True):
             f"the type of `{self.name}` does not follow from its operands: write it before the op"
         )
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         """Check the declared types of the results, all of them in order.
 
         If the type of the result can be inferred, the declared types have to be compatible with it.
@@ -128,7 +127,7 @@ class Op(Struct, metaclass=OpClass, frozen=True):
         if len(found) != len(results) or not all(map(compatible, found, results)):
             raise IncompatibleTypesError(found, results, self.broken_rule(found, results))
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         """Return the label of the constraint that incompatible declared types break.
 
         Args:

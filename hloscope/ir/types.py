@@ -382,6 +382,8 @@ Type: TypeAlias = (
     | FutureType
 )
 
+Types: TypeAlias = tuple[Type, ...]
+
 
 def compatible(a: Type, b: Type) -> bool:
     """Could `a` and `b` be types of one value, layouts and encodings aside?

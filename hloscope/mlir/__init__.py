@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         equality_key as equality_key,
         function_type as function_type,
         illegal as illegal,
-        plain_name as plain_name,
         resources_of as resources_of,
         string_of as string_of,
     )
@@ -88,12 +87,14 @@ if TYPE_CHECKING:
         FormState as FormState,
         Need as Need,
         Part as Part,
+        attribute_part as attribute_part,
         compile_form as compile_form,
-        lazy_form as lazy_form,
+        resolve as resolve,
     )
     from hloscope.mlir.text.lexer import (
         MARKER as MARKER,
         is_mlir as is_mlir,
+        plain_name as plain_name,
         split_input as split_input,
         unquoted as unquoted,
     )

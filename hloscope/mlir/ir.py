@@ -11,7 +11,7 @@ from msgspec import Struct
 from hloscope.errors import UnsupportedError
 from hloscope.ir import FunctionType, Type
 from hloscope.mlir.locations import UNKNOWN, Location
-from hloscope.mlir.text.lexer import unquoted
+from hloscope.mlir.text.lexer import plain_name
 from hloscope.support.lazy import pattern
 from hloscope.support.limits import Nested
 from hloscope.support.source import Source, Span
@@ -156,6 +156,21 @@ class Operation:
         """
         return [inner for region in self.regions for block in region.blocks for inner in block]
 
+    @property
+    def operand_types(self) -> list[Type]:
+        """The types of the operands."""
+        return [value.type for value in self.operands]
+
+    @property
+    def result_types(self) -> list[Type]:
+        """The types of the results."""
+        return [value.type for value in self.results]
+
+    @property
+    def around(self) -> Operation | None:
+        """The op whose region directly contains this op; `None` for an op outside of any region."""
+        return None if self.parent is None else self.parent.owner
+
     def walk(self) -> Iterator[Operation]:
         """Yield the op and all nested ones in program order, each before those inside it."""
         return nested([self], lambda operation: operation.inside if operation.regions else ())
@@ -211,6 +226,11 @@ class Block:
         self.parent: Region | None = None
         for operation in operations:
             operation.parent = self
+
+    @property
+    def owner(self) -> Operation | None:
+        """The op whose region contains the block; `None` if the block is in no region of an op."""
+        return None if self.parent is None else self.parent.parent
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self.operations)
@@ -357,11 +377,6 @@ def _after(text: str, at: int) -> int:
     if found is None:
         raise UnsupportedError("the resources of a module are not understood")
     return found.end()
-
-
-def plain_name(name: str) -> str:
-    """Return the name of a resource without its quotes."""
-    return unquoted(name).decode("utf-8", "surrogateescape") if name[0] == '"' else name
 
 
 def _value(name: str, data: bytes) -> tuple[int, bytes]:

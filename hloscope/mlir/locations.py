@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 
 from hloscope.errors import ParseError
+from hloscope.mlir.text.lexer import plain_name
 from hloscope.support.lazy import pattern
 from hloscope.support.limits import MOST_ALIASED, Nested
 
@@ -103,7 +104,6 @@ _COMMON: Final = pattern(
     rf"#[\w$.-]+|unknown|{_STRING}(?:{_FILE}|\(#[\w$.-]+\))?"
     r"|callsite\(#[\w$.-]+ at #[\w$.-]+\)|fused\[#[\w$.-]+(?:, #[\w$.-]+)*\]"
 )
-_ESCAPE: Final = pattern(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
 _MOST_NESTING: Final = 200
 _LINE_LIMIT: Final = 1 << 32
 """Exclusive upper limit of line and column numbers."""
@@ -261,7 +261,7 @@ class _Reader:
         raise ParseError("expected location instance")
 
     def _named(self) -> Location:
-        name = _string(self.next())
+        name = plain_name(self.next())
         if self.accept("("):
             child = self.location()
             self.expect(")")
@@ -300,16 +300,3 @@ def _closing(text: str, at: int) -> int:
         if depth == 0:
             return found.end()
     raise ParseError("expected '>' in location")
-
-
-def _string(token: str) -> str:
-    raw = token[1:-1].encode("utf-8", "surrogateescape")
-    if b"\\" in raw:
-        raw = _ESCAPE.sub(_unescaped, raw)
-    return raw.decode("utf-8", "surrogateescape")
-
-
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    if found[1]:
-        return bytes.fromhex(found[1].decode())
-    return {b"n": b"\n", b"t": b"\t"}.get(found[2], found[2])

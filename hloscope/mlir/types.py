@@ -6,6 +6,7 @@ Source: MLIR's Builtin dialect; StableHLO spec, "Types".
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from hloscope.ir import (
@@ -114,7 +115,7 @@ def type_text(type: Type) -> str:
     known = _TEXTS.get(id(type))
     if known is not None:
         return known[1]
-    text = _text(type)
+    text = text_with(type, type_text)
     if len(_TEXTS) > _MOST_TEXTS:
         _TEXTS.clear()
     _TEXTS[id(type)] = type, text
@@ -135,24 +136,25 @@ def spell(value: object, form: str = "") -> str:
     return text if form == "bare" else f"'{text}'"
 
 
-def _text(type: Type) -> str:
+def text_with(type: Type, inner: Callable[[Type], str]) -> str:
+    """Return the text of a type, in which `inner` writes the types inside it."""
     match type:
         case TensorType():
             return _tensor(type)
         case ElementType():
             return element_text(type)
         case TupleType(elements):
-            return f"tuple<{types_text(elements)}>"
+            return f"tuple<{', '.join(map(inner, elements))}>"
         case TokenType():
             return "!stablehlo.token"
         case FutureType(elements):
-            return f"!stablehlo.future<{types_text(elements)}>"
+            return f"!stablehlo.future<{', '.join(map(inner, elements))}>"
         case UnrankedTensorType(element):
             return f"tensor<*x{element_text(element)}>"
         case VectorType():
             return _vector(type)
         case FunctionType(inputs, results):
-            return function_text(inputs, results)
+            return function_text(inputs, results, inner)
         case DialectType():
             return type.text
         case BufferType(element):
@@ -166,15 +168,18 @@ def types_text(types: tuple[Type, ...]) -> str:
     return ", ".join(map(type_text, types))
 
 
-def function_text(inputs: tuple[Type, ...], results: tuple[Type, ...]) -> str:
+def function_text(
+    inputs: Sequence[Type], results: Sequence[Type], inner: Callable[[Type], str]
+) -> str:
     """Return a function type as text, `(a, b) -> c`, given the types of arguments and results.
 
-    A single result has no parentheses, unless it is itself a function type.
+    A single result has no parentheses, unless it is itself a function type. `inner` writes each
+    type.
     """
-    right = types_text(results)
+    right = ", ".join(map(inner, results))
     if len(results) != 1 or isinstance(results[0], FunctionType):
         right = f"({right})"
-    return f"({types_text(inputs)}) -> {right}"
+    return f"({', '.join(map(inner, inputs))}) -> {right}"
 
 
 def _tensor(type: TensorType) -> str:

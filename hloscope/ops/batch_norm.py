@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from hloscope.ir import Callee, Op, TensorType, TupleType, Type, compatible
+from hloscope.ir import Callees, Op, TensorType, TupleType, Type, Types, compatible
 from hloscope.ops.inference import (
     array,
     compatible_shapes,
-    count,
     extents,
     may_be_one_size,
     op,
@@ -83,7 +82,7 @@ _RULES = {
 }
 
 
-def _check_elements(operands: tuple[Type, ...], names: str, rule: str) -> None:
+def _check_elements(operands: Types, names: str, rule: str) -> None:
     """Check that all operands have one element type; HLO also allows several float types.
 
     Args:
@@ -102,14 +101,13 @@ class BatchNormTraining(Op):
     epsilon: float
     feature_index: int
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 3)
-        t, *single = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        t, *single = tensors(self.name, operands, 3)
         _check_elements(operands, "operand, scale, offset", "batch_norm_training_c2")
         feature = _feature(self.name, [t], single, self.feature_index)
         return TupleType((array(t.element, extents(t)), feature, feature))
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         rules = ("batch_norm_training_c7", "batch_norm_training_c5", "batch_norm_training_c6")
         return _broken(inferred, declared, rules)
 
@@ -122,9 +120,8 @@ class BatchNormInference(Op):
     epsilon: float
     feature_index: int
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 5)
-        t, *single = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        t, *single = tensors(self.name, operands, 5)
         names = "operand, scale, offset, mean, variance"
         _check_elements(operands, names, "batch_norm_inference_c2")
         _feature(self.name, [t], single, self.feature_index)
@@ -138,20 +135,19 @@ class BatchNormGrad(Op):
     epsilon: float
     feature_index: int
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 5)
-        t, *single, grad = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        t, *single, grad = tensors(self.name, operands, 5)
         names = "operand, scale, mean, variance, grad_output"
         _check_elements(operands, names, "batch_norm_grad_c2")
         feature = _feature(self.name, [t, grad], single, self.feature_index)
         return TupleType((array(t.element, extents(t)), feature, feature))
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         rules = ("batch_norm_grad_c3", "batch_norm_grad_c4", "batch_norm_grad_c4")
         return _broken(inferred, declared, rules)
 
 
-def _broken(inferred: tuple[Type, ...], declared: tuple[Type, ...], rules: tuple[str, ...]) -> str:
+def _broken(inferred: Types, declared: Types, rules: tuple[str, ...]) -> str:
     """Return the label of the constraint that the first incompatible result breaks.
 
     It is the first label if all results are compatible.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.errors import Name, message_of
-from hloscope.ir import Callee, Literal, Op, TupleType, Type, Written, compatible
+from hloscope.ir import Callees, Literal, Op, TupleType, Type, Types, Written, compatible
 from hloscope.ops.inference import count, op, require, without_layouts
 
 TOLERANCE: Final = 1e-4
@@ -15,14 +15,14 @@ TOLERANCE: Final = 1e-4
 class Expectation(Op):
     """Base of the ops that compare values; they have no results."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return TupleType(())
 
 
 class _Pair(Expectation):
     """Base of the ops that compare two operands."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 2)
         a, b = operands
         require(
@@ -36,7 +36,7 @@ class _Pair(Expectation):
 class _Single(Expectation):
     """Base of the ops that compare one operand with an attribute."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         return super().infer(operands, calls)
 
@@ -106,7 +106,7 @@ class ExpectSerializedEq(_Single):
 class _Observed(Op):
     """Base of the ops that return their operand."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         return without_layouts(operands[0])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from hloscope.errors import Name, VerifyError, message_of
-from hloscope.ir import Callee, Op, TensorType, TupleType, Type
+from hloscope.ir import Callees, Op, TensorType, TupleType, Type, Types
 from hloscope.ops.groups import (
     NO_GROUPS,
     GroupRules,
@@ -91,9 +91,7 @@ class AllGather(Collective):
 
     all_gather_dim: int = 0
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         check_groups(
             self.replica_groups,
             _ALL_GATHER,
@@ -143,7 +141,7 @@ class AllGather(Collective):
         )
 
 
-def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ...]) -> Type:
+def _reduced(op: Collective, operands: list[TensorType], calls: Callees) -> Type:
     """Return the type of a reduction's result.
 
     It is that of the operands. In StableHLO the element types are those that the body returns.
@@ -162,7 +160,7 @@ def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ..
 
 
 def _check_body(
-    op: Collective, operands: list[TensorType], calls: tuple[Callee, ...], rules: ReducerRules
+    op: Collective, operands: list[TensorType], calls: Callees, rules: ReducerRules
 ) -> None:
     """Check the body of a reduction once for each operand type."""
     for operand in operands if calls else ():
@@ -180,12 +178,10 @@ class AllReduce(Collective):
     Source: StableHLO spec `all_reduce` (C1)-(C7).
     """
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return _reduced(self, tensors(self.name, operands), calls)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         if is_mlir_notation(self.replica_groups):
             check_groups(
                 self.replica_groups,
@@ -197,7 +193,7 @@ class AllReduce(Collective):
             _check_body(self, tensors(self.name, operands), calls, _ALL_REDUCE_BODY)
         super().verify(operands, results, calls)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return mismatch(
             inferred,
             declared,
@@ -218,11 +214,11 @@ class Rooted(Collective):
 
     has_dynamic_root: bool = False
 
-    def data(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:
+    def data(self, operands: Types) -> Types:
         """Return the operand types without that of the root indices."""
         return operands[:-1] if self.has_dynamic_root else operands
 
-    def _check_root(self, operands: tuple[Type, ...], data_rule: str, root_rule: str) -> None:
+    def _check_root(self, operands: Types, data_rule: str, root_rule: str) -> None:
         """Check that there are data operands, and one root index for each of them.
 
         Args:
@@ -266,12 +262,10 @@ _COLLECTIVE_REDUCE_BODY: Final = ReducerRules("collective_reduce_c5")
 class CollectiveReduce(Rooted):
     """`all_reduce` whose result only the root of each group gets.  Callee: the body."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return _reduced(self, tensors(self.name, self.data(operands)), calls)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         if is_mlir_notation(self.replica_groups):
             self._check_root(operands, "collective_reduce_i1", "collective_reduce_i6")
             check_groups(
@@ -285,7 +279,7 @@ class CollectiveReduce(Rooted):
             _check_body(self, data, calls, _COLLECTIVE_REDUCE_BODY)
         super().verify(operands, results, calls)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return mismatch(
             inferred,
             declared,
@@ -308,9 +302,7 @@ class ReduceScatter(Collective):
 
     scatter_dimension: int = 0
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         if not is_mlir_notation(self.replica_groups):
             return
         check_groups(
@@ -392,7 +384,7 @@ class AllToAll(Collective):
     concat_dimension: int | None = None
     split_count: int | None = None
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         types = tensors(self.name, operands)
         number, split = self.split_count, self.split_dimension
         concat = split if self.concat_dimension is None else self.concat_dimension
@@ -447,12 +439,10 @@ class CollectiveBroadcast(Rooted):
 
     result_rule: ClassVar[str] = "collective_broadcast_c3"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return packed(tensors(self.name, self.data(operands)))
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         if is_mlir_notation(self.replica_groups):
             self._check_root(operands, "collective_broadcast_c3", "collective_broadcast_c4")
             check_senders(self.replica_groups, _BROADCAST)
@@ -468,7 +458,7 @@ _PERMUTE: Final = PairRules(
 )
 
 
-def is_in_place(operands: tuple[Type, ...]) -> bool:
+def is_in_place(operands: Types) -> bool:
     """Are these the operand types of HLO's in-place `collective-permute`?
 
     They are the input, the output and two offsets.
@@ -506,14 +496,12 @@ class CollectivePermute(Collective):
             return pairs
         return tuple((row[0], row[1]) for row in pairs.rows if len(row) == 2)
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         if is_in_place(operands):
             return without_layouts(operands[1])
         return packed(tensors(self.name, operands))
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         if isinstance(self.source_target_pairs, Table):
             check_pairs(self.source_target_pairs, _PERMUTE)
         super().verify(operands, results, calls)
@@ -526,9 +514,8 @@ class RaggedAllToAll(Collective):
     Operands: the input, the output, input offsets, send sizes, output offsets, receive sizes.
     """
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 6)
-        sent, into, first, *numbers = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        sent, into, first, *numbers = tensors(self.name, operands, 6)
         require(
             sent.element == into.element
             and sent.rank == into.rank > 0
@@ -554,7 +541,7 @@ class RaggedAllToAll(Collective):
 class PartitionId(Op):
     """Number of this partition."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 0)
         return array(U32, ())
 
@@ -563,7 +550,7 @@ class PartitionId(Op):
 class ReplicaId(Op):
     """Number of this replica."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 0)
         return array(U32, ())
 
@@ -574,7 +561,7 @@ class CrossReplicaSum(Op):
 
     replica_groups: Groups = NO_GROUPS
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return packed(tensors(self.name, operands))
 
 

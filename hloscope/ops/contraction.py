@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from hloscope.errors import message_of
-from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ir import Callees, Dims, Op, TensorType, Type, Types
 from hloscope.ops.inference import (
     Extent,
     array,
@@ -194,12 +194,10 @@ class DotGeneral(Op):
     sparsity: str | None = None
     sparsity_config: str | None = None
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return self._typed(operands)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         result = check_declared_sizes(self._typed(operands), results, "dot_general_c12")
         require(
             self.algorithm is None or all(p == "DEFAULT" for p in self.precision_config or ()),
@@ -210,7 +208,7 @@ class DotGeneral(Op):
         if any_quantized(lhs, rhs, result):
             check_dot(lhs, rhs, result, self.dimensions.rhs_contracting)
 
-    def _typed(self, operands: tuple[Type, ...]) -> TensorType:
+    def _typed(self, operands: Types) -> TensorType:
         count(self.name, operands, 2, at_least=True)
         lhs, rhs = tensors(self.name, operands[:2])
         check_precisions(self.precision_config, "dot_general_c11")
@@ -224,17 +222,14 @@ class Dot(Op):
 
     precision_config: Precisions | None = None
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return self._typed(operands)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         check_declared_sizes(self._typed(operands), results, "")
 
-    def _typed(self, operands: tuple[Type, ...]) -> TensorType:
-        count(self.name, operands, 2)
-        lhs, rhs = tensors(self.name, operands)
+    def _typed(self, operands: Types) -> TensorType:
+        lhs, rhs = tensors(self.name, operands, 2)
         check_precisions(self.precision_config, "")
         require(
             lhs.rank in (1, 2)
@@ -255,9 +250,8 @@ class ScaledDot(Op):
     precision_config: Precisions | None = None
     algorithm: str | None = None
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 4)
-        lhs, rhs, *scales = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        lhs, rhs, *scales = tensors(self.name, operands, 4)
         _check_dimensions(self.dimensions, lhs, rhs)
         for scaled, scale in zip((lhs, rhs), scales, strict=True):
             require(
@@ -290,17 +284,14 @@ class RaggedDot(Op):
     rhs_group: Dims
     precision_config: Precisions | None = None
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return self._typed(operands)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         check_declared_sizes(self._typed(operands), results, "")
 
-    def _typed(self, operands: tuple[Type, ...]) -> TensorType:
-        count(self.name, operands, 3)
-        lhs, rhs, group_sizes = tensors(self.name, operands)
+    def _typed(self, operands: Types) -> TensorType:
+        lhs, rhs, group_sizes = tensors(self.name, operands, 3)
         check_precisions(self.precision_config, "")
         dims = self.dimensions
         _check_dimensions(dims, lhs, rhs)

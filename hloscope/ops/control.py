@@ -8,6 +8,7 @@ from typing import ClassVar, Final, NamedTuple
 from hloscope.errors import MessageTemplate, Name, VerifyError, message_of
 from hloscope.ir import (
     Callee,
+    Callees,
     Computation,
     FutureType,
     Instruction,
@@ -16,6 +17,7 @@ from hloscope.ir import (
     TokenType,
     TupleType,
     Type,
+    Types,
     compatible,
 )
 from hloscope.ops.convolution import ConvDimensions
@@ -62,7 +64,7 @@ class Tuple(Op):
 
     result_rule: ClassVar[str] = "tuple_c1"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         whole = TupleType(operands)
         require(whole.depth <= MOST_NESTING, "", f"tuples are nested more than {MOST_NESTING} deep")
         require(whole.leaves <= MOST_LEAVES, "", f"a tuple of {whole.leaves:,} parts in all")
@@ -79,7 +81,7 @@ class GetTupleElement(Op):
     result_rule: ClassVar[str] = "get_tuple_element_c2"
     index: int
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         whole = operands[0]
         if not isinstance(whole, TupleType):
@@ -108,7 +110,7 @@ class Call(Op):
 
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return returned(self.name, calls)
 
 
@@ -124,7 +126,7 @@ class Fusion(Op):
     kind: str
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return returned(self.name, calls)
 
 
@@ -148,12 +150,10 @@ class While(Op):
 
     result_rule: ClassVar[str] = "while_c3"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return packed(operands)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         if len(calls) == 2:
             condition, body = calls
             checks: tuple[tuple[str, Sequence[Type], str], ...] = (
@@ -175,7 +175,7 @@ class While(Op):
         super().verify(operands, results, calls)
 
 
-def _check_condition(results: tuple[Type, ...]) -> None:
+def _check_condition(results: Types) -> None:
     """Check that the condition of a loop returns one boolean scalar."""
     require(
         len(results) == 1,
@@ -229,7 +229,7 @@ class Case(Op):
 
     predicated: bool = False
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1, at_least=True)
         rules = _IF if self.predicated else _CASE
         index, in_hlo = operands[0], len(operands) > 1
@@ -256,7 +256,7 @@ class Case(Op):
         results = zip(*(branch.results for branch in calls), strict=True)
         return packed(least_specific(types, rules.result) for types in results)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return (_IF if self.predicated else _CASE).result
 
 
@@ -283,7 +283,7 @@ class AsyncStart(Op):
     settings: tuple[tuple[str, str], ...] = ()
     region: bool = False
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         if self.region:
             return _future(operands, calls[0]) if calls else Op.infer(self, operands, calls)
         result = self.wrapped.infer(operands, calls) if self.wrapped else returned(self.name, calls)
@@ -296,7 +296,7 @@ class AsyncStart(Op):
                 return TupleType((TupleType(tuple(map(without_layouts, operands))), result))
 
 
-def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
+def _future(operands: Types, body: Callee) -> FutureType:
     """Return the future of the region's results; check that the region takes the operands."""
     rule, found, at = "async_start_c1", body.arguments, "'stablehlo.async_start' op"
     require(
@@ -330,7 +330,7 @@ class AsyncUpdate(Op):
     wrapped_name: str = ""
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         if len(operands) != 1:  # it may bring further operands of the computation
             return Op.infer(self, operands, calls)
         return without_layouts(operands[0])
@@ -353,7 +353,7 @@ class AsyncDone(Op):
     settings: tuple[tuple[str, str], ...] = ()
     region: bool = False
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         match without_layouts(operands[0]):
             case FutureType(results):
@@ -375,7 +375,7 @@ class CopyStart(Op):
 
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         t = without_layouts(operands[0])
         return TupleType((t, t, array(U32, ())))
@@ -385,7 +385,7 @@ class CopyStart(Op):
 class CopyDone(Op):
     """Waits for a copy (HLO) and returns the target."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         match without_layouts(operands[0]):
             case TupleType((target, *_)):
@@ -400,7 +400,7 @@ class CopyDone(Op):
 class AfterAll(Op):
     """A token that is ready after all operands; HLO's `create-token` has no operands."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return TokenType()
 
 
@@ -408,7 +408,7 @@ class AfterAll(Op):
 class CreateToken(Op):
     """The former `create_token` of StableHLO."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return TokenType()
 
 
@@ -416,7 +416,7 @@ class CreateToken(Op):
 class AddDependency(Op):
     """Operand 0, computed after operand 1 (HLO)."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 2)
         return without_layouts(operands[0])
 
@@ -430,7 +430,7 @@ class OptimizationBarrier(Op):
 
     result_rule: ClassVar[str] = "optimization_barrier_c1"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return packed(operands)
 
 
@@ -440,7 +440,7 @@ class Domain(Op):
 
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         return without_layouts(operands[0])
 
@@ -488,7 +488,7 @@ class Composite(Op):
     version: int = 0
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return returned(self.name, calls) if calls else Op.infer(self, operands, calls)
 
 
@@ -496,7 +496,7 @@ class Composite(Op):
 class Return(Op):
     """StableHLO's terminator, the root of a computation; its operands are the results."""
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         return packed(operands)
 
 

@@ -6,14 +6,14 @@ from functools import partial
 from typing import ClassVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.errors import message_of
-from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ir import Callees, Dims, Op, TensorType, Type, Types
 from hloscope.ops.contraction import Precisions, check_precisions
 from hloscope.ops.inference import (
     Extent,
     array,
-    count,
     extents,
     known_elements,
     may_be_one_size,
@@ -68,18 +68,14 @@ class Convolution(Op):
     precision_config: Precisions | None = None
     settings: tuple[tuple[str, str], ...] = ()  # padding_type … as written
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 2)
-        lhs, rhs = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        lhs, rhs = tensors(self.name, operands, 2)
         _check_operands(self, lhs, rhs, mixed=True)
         check_padding_shape(self.window.padding, "convolution_c4")
         return _convolved(self, self.window, lhs, rhs)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
-        count(self.name, operands, 2)
-        lhs, rhs = tensors(self.name, operands)
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
+        lhs, rhs = tensors(self.name, operands, 2)
         _check_operands(self, lhs, rhs)
         check_padding_shape(self.window.padding, "convolution_c4")
         result = check_declared_sizes(
@@ -99,11 +95,8 @@ class DynamicConv(Op):
     batch_group_count: int = 1
     precision_config: Precisions | None = None
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
-        count(self.name, operands, 3)
-        lhs, rhs, padding = tensors(self.name, operands)
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
+        lhs, rhs, padding = tensors(self.name, operands, 3)
         _check_operands(self, lhs, rhs)
         require(
             padding.rank == 2,
@@ -118,17 +111,8 @@ class DynamicConv(Op):
         )
         amounts = known_elements(padding)
         if amounts is not None:
-            given = self.window
             pairs = tuple(zip(amounts[::2], amounts[1::2], strict=True))
-            window = Window(
-                given.sizes,
-                given.strides,
-                pairs,
-                given.base_dilations,
-                given.window_dilations,
-                given.reversal,
-            )
-            _convolved(self, window, lhs, rhs)
+            _convolved(self, replace(self.window, padding=pairs), lhs, rhs)
         for result in tensors(self.name, results):
             _check_quantized(self, lhs, rhs, result)
 
@@ -190,12 +174,8 @@ def _check_dimensions(name: str, dims: ConvDimensions, rank: int) -> None:
 
 def _check_groups(op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType) -> None:
     """Check that batch and feature sizes are divisible by the numbers of groups."""
-    name, dims, groups, batches = (
-        op.name,
-        op.dimensions,
-        op.feature_group_count,
-        op.batch_group_count,
-    )
+    name, dims = op.name, op.dimensions
+    groups, batches = op.feature_group_count, op.batch_group_count
     message = f"expects feature_group_count to be a positive number, got {groups}."
     require(groups > 0, f"{name}_c21", message)
     message = f"expects batch_group_count to be a positive number, got {batches}."

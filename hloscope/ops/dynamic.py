@@ -6,7 +6,7 @@ from math import prod
 from typing import ClassVar
 
 from hloscope.errors import message_of
-from hloscope.ir import Callee, Dims, Op, TensorType, Type, compatible
+from hloscope.ir import Callees, Dims, Op, TensorType, Type, Types, compatible
 from hloscope.ops.inference import (
     S32,
     Extent,
@@ -85,9 +85,7 @@ class DynamicReshape(Op):
 
     reads_values: ClassVar[Dims] = (1,)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         count(self.name, operands, 1, at_least=True)
         t = tensor(self.name, operands[0], "the operand")
         result = tensor(self.name, results[0], "the result")
@@ -130,11 +128,8 @@ class DynamicBroadcastInDim(Op):
     known_nonexpanding_dimensions: Dims | None = None
     reads_values: ClassVar[Dims] = (1,)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
-        count(self.name, operands, 2)
-        t, shape = tensors(self.name, operands)
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
+        t, shape = tensors(self.name, operands, 2)
         result = tensor(self.name, results[0], "the result")
         _check_elements_agree(t, result, "dynamic_broadcast_in_dim_c1")
         self._check_dimensions(t, result)
@@ -215,9 +210,7 @@ class DynamicIota(Op):
     iota_dimension: int
     reads_values: ClassVar[Dims] = (0,)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         count(self.name, operands, 1)
         shape = tensor(self.name, operands[0], "the shape")
         result = tensor(self.name, results[0], "the result")
@@ -235,11 +228,8 @@ class DynamicPad(Op):
 
     reads_values: ClassVar[Dims] = (2, 3, 4)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
-        count(self.name, operands, 5)
-        t, value, *amounts = tensors(self.name, operands)
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
+        t, value, *amounts = tensors(self.name, operands, 5)
         result = tensor(self.name, results[0], "the result")
         scalar(self.name, value, "the padding value", "dynamic_pad_i2")
         for other in (value, result):
@@ -282,7 +272,7 @@ class GetDimensionSize(Op):
 
     dimension: int
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         _check_dimension(self.dimension, t.rank, "get_dimension_size_c1")
@@ -300,7 +290,7 @@ class SetDimensionSize(Op):
     dimension: int
     reads_values: ClassVar[Dims] = (1,)
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 2)
         t = tensor(self.name, operands[0], "the operand")
         size = tensor(self.name, operands[1], "the size")

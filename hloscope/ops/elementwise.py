@@ -8,13 +8,14 @@ from typing import ClassVar, Final, TypeVar
 
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir import (
-    Callee,
+    Callees,
     Dims,
     ElementType,
     IncompatibleTypesError,
     Op,
     TensorType,
     Type,
+    Types,
     UnrankedTensorType,
     compatible,
     compatible_elements,
@@ -29,7 +30,7 @@ from hloscope.ops.inference import (
     count,
     kind,
     op,
-    raw_size,
+    raw_sizes,
     real_part,
     require,
     same_elements,
@@ -67,7 +68,7 @@ class Elementwise(Op):
     shape_rule: ClassVar[str] = ""
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, self.arity)
         if self.result == "written":
             return Op.infer(self, operands, calls)
@@ -192,9 +193,7 @@ class Add(Elementwise):
     shape_rule: ClassVar[str] = "add_c1"
     result_rule: ClassVar[str] = "add_c1"
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         count(self.name, operands, 2)
         if any_quantized(*operands, *results):
             check_binary(operands[0], operands[1], results[0])
@@ -228,9 +227,7 @@ class Convert(Elementwise):
     result: ClassVar[str] = "written"
     shape_rule: ClassVar[str] = "convert_c1"
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         count(self.name, operands, self.arity)
         types = tensors(self.name, (*operands, *results))
         require(
@@ -257,7 +254,7 @@ class ReducePrecision(Elementwise):
     exponent_bits: int = 1
     mantissa_bits: int = 0
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         exponent, mantissa = self.exponent_bits, self.mantissa_bits
         message = f"exponent_bits is {exponent}, needs at least 1"
         require(exponent >= 1, "reduce_precision_c2", message)
@@ -273,9 +270,8 @@ class Select(Elementwise):
     arity: ClassVar[int] = 3
     result_rule: ClassVar[str] = "select_c2"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 3)
-        pred, on_true, on_false = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        pred, on_true, on_false = tensors(self.name, operands, 3)
         require(
             pred.element == PRED,
             "select_i1",
@@ -302,16 +298,15 @@ class Clamp(Elementwise):
     arity: ClassVar[int] = 3
     result_rule: ClassVar[str] = "clamp_c4"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 3)
-        types = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        types = tensors(self.name, operands, 3)
         least, operand, most = types
         for name, limit, rule in (("min", least, "clamp_c1"), ("max", most, "clamp_c2")):
             require(
                 limit.rank == 0 or compatible_shapes(limit, operand),
                 rule,
-                f"{name} shape [{', '.join(map(raw_size, limit.sizes))}] is not scalar and is not"
-                f" compatible to operand shape [{', '.join(map(raw_size, operand.sizes))}]",
+                f"{name} shape [{raw_sizes(limit)}] is not scalar and is not compatible to operand"
+                f" shape [{raw_sizes(operand)}]",
             )
         common_element(self.name, types, "clamp_c3")
         return without_layouts(operand)
@@ -325,7 +320,7 @@ class ConstantLike(Elementwise):
     parameters: ClassVar[tuple[str, ...]] = ("value",)
     value_type: ElementType | None = None
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         element = self.value_type
         if element is None:
@@ -334,9 +329,7 @@ class ConstantLike(Elementwise):
             return UnrankedTensorType(element)
         return with_element(tensor(self.name, operands[0], "the operand"), element)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         element = self.value_type
         require(
             element is None or element == element_of(self, results[0]),
@@ -346,26 +339,13 @@ class ConstantLike(Elementwise):
         super().verify(operands, results, calls)
 
 
+_WITH_CLASS: Final[tuple[type[Elementwise], ...]] = (
+    *(Add, Compare, Convert, StochasticConvert, ReducePrecision, Select, Clamp, ConstantLike),
+)
+_LINES: Final = [row.split() for row in _ROWS.replace("\n", "|").split("|") if row.strip()]
 ELEMENTWISE: Final[dict[str, type[Elementwise]]] = {
-    **{
-        name: _class(name, arity, marks)
-        for name, arity, *marks in (
-            row.split() for row in _ROWS.replace("\n", "|").split("|") if row.strip()
-        )
-    },
-    **{
-        cls.name: cls
-        for cls in (
-            Add,
-            Compare,
-            Convert,
-            StochasticConvert,
-            ReducePrecision,
-            Select,
-            Clamp,
-            ConstantLike,
-        )
-    },
+    **{name: _class(name, arity, marks) for name, arity, *marks in _LINES},
+    **{cls.name: cls for cls in _WITH_CLASS},
 }
 """All elementwise op classes, by the name of the op."""
 
@@ -409,7 +389,7 @@ class ImplicitBroadcast(Op):
             )
         return dims
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         applied = ELEMENTWISE[self.applies]
         count(self.name, operands, applied.arity)
         require(self._elements_agree(operands), "", "mismatched operand types")
@@ -420,7 +400,7 @@ class ImplicitBroadcast(Op):
         dims = self._dimensions(types) if len(types) == len(operands) else None
         return UnrankedTensorType(element) if dims is None else array(element, dims)
 
-    def _elements_agree(self, operands: tuple[Type, ...]) -> bool:
+    def _elements_agree(self, operands: Types) -> bool:
         """Are the element types of the last two operands compatible; for `select`, equal?"""
         a, b = [element_of(self, t) for t in operands[-2:]]
         return a == b or (self.applies != "select" and compatible_elements(a, b))
@@ -431,9 +411,7 @@ class ImplicitBroadcast(Op):
             return broadcast_along(types[0], types[1], self.broadcast_dimensions)
         return numpy_broadcast(types)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         applied = ELEMENTWISE[self.applies]
         count(self.name, operands, applied.arity)
         types = [t for t in operands if isinstance(t, TensorType)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import UnsupportedError
-from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ir import Callees, Dims, Op, TensorType, Type, Types
 from hloscope.ops.inference import (
     Extent,
     array,
@@ -48,11 +48,8 @@ class _Gathering(Op):
         name = self.name
         # The order of the checks is that of StableHLO's verifier, so that the same error is
         # reported first.
-        offset, collapsed, batching = (
-            self.offset_dims,
-            self.collapsed_slice_dims,
-            self.operand_batching_dims,
-        )
+        offset, collapsed = self.offset_dims, self.collapsed_slice_dims
+        batching = self.operand_batching_dims
         require(
             operand.rank == len(offset + collapsed + batching),
             f"{name}_c1",
@@ -165,7 +162,7 @@ class _Gathering(Op):
         ]
         return array(operand.element, dims)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         sizes, element = f"{self.name}_c22", f"{self.name}_c23"
         return mismatch(inferred, declared, number="", sizes=sizes, element=element)
 
@@ -180,16 +177,13 @@ class Gather(_Gathering):
     slice_sizes: Dims
     indices_are_sorted: bool = False
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 2)
-        operand, indices = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        operand, indices = tensors(self.name, operands, 2)
         self._check(operand, indices, len(self.slice_sizes))
         self._check_slice_sizes(operand, self.slice_sizes)
         return self._gathered(operand, indices, self.slice_sizes)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         types = tensors(self.name, operands[:1] + results)
         message = "failed to verify that all of {operand, result} have same element type"
         require(same_elements(types, any_float=False), "gather_c23", message)
@@ -203,9 +197,8 @@ class DynamicGather(_Gathering):
     reads_values: ClassVar[tuple[int, ...]] = (2,)
     indices_are_sorted: bool = False
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 3)
-        operand, indices, slice_sizes = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        operand, indices, slice_sizes = tensors(self.name, operands, 3)
         require(
             slice_sizes.rank == 1,
             "dynamic_gather_i3",
@@ -255,7 +248,7 @@ class Scatter(Op):
     unique_indices: bool = False
     by_window: bool = True
 
-    def may_exceed_bounds(self, operands: tuple[Type, ...]) -> bool:
+    def may_exceed_bounds(self, operands: Types) -> bool:
         """Can a window of updates be partly outside of its input?
 
         Only then do HLO and StableHLO have different results.
@@ -266,16 +259,12 @@ class Scatter(Op):
         sizes = {d: updates[0].sizes[w] for d, w in zip(kept, self.update_window_dims, strict=True)}
         return any(sizes.get(d, 1) not in (0, 1) for d in self.scatter_dims_to_operand_dims)
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         inputs, _, _ = self._parts(operands)
-        elements = (
-            accumulators(self.name, calls[0], len(inputs)) if calls else [t.element for t in inputs]
-        )
+        elements = accumulators(self.name, calls, inputs)
         return packed(array(e, extents(t)) for e, t in zip(elements, inputs, strict=True))
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         inputs, indices, updates = self._parts(operands)
         message = "Not all inputs have compatible shapes."
         require(all(compatible_shapes(inputs[0], t) for t in inputs), "scatter_c1", message)
@@ -311,14 +300,12 @@ class Scatter(Op):
             self._check_updates(t, expanded, update)
         super().verify(operands, results, calls)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return mismatch(
             inferred, declared, number="scatter_c5", sizes="scatter_c24", element="scatter_c25"
         )
 
-    def _parts(
-        self, operands: tuple[Type, ...]
-    ) -> tuple[list[TensorType], TensorType, list[TensorType]]:
+    def _parts(self, operands: Types) -> tuple[list[TensorType], TensorType, list[TensorType]]:
         """Return the operand types in three parts: inputs, indices, updates."""
         number = (len(operands) - 1) // 2
         require(number > 0, "scatter_c5", "requires at least 1 input value")
@@ -336,11 +323,8 @@ class Scatter(Op):
             indices: Sizes of the scatter indices, the dimension of index vectors included.
             update: Type of the update.
         """
-        window, inserted, batching = (
-            self.update_window_dims,
-            self.inserted_window_dims,
-            self.input_batching_dims,
-        )
+        window, inserted = self.update_window_dims, self.inserted_window_dims
+        batching = self.input_batching_dims
         total = len(window + inserted + batching)
         require(
             operand.rank == total,

@@ -18,6 +18,7 @@ from hloscope.ir import (
     TensorType,
     TupleType,
     Type,
+    Types,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -83,12 +84,14 @@ def tensor(op: str, type_: Type, noun: str) -> TensorType:
     return type_
 
 
-def tensors(op: str, types: Iterable[Type]) -> list[TensorType]:
-    """Return all types as array types.
+def tensors(op: str, types: Sequence[Type], needed: int | None = None) -> list[TensorType]:
+    """Return all types as array types, after checking that there are `needed`, if that is given.
 
     Raises:
-        VerifyError: A type is not an array type.
+        VerifyError: A type is not an array type, or their number is wrong.
     """
+    if needed is not None:
+        count(op, types, needed)
     return [tensor(op, t, f"operand {i}") for i, t in enumerate(types)]
 
 
@@ -143,7 +146,7 @@ def packed(types: Iterable[Type]) -> Type:
     return bares[0] if len(bares) == 1 else TupleType(bares)
 
 
-def leaves(type_: Type) -> tuple[Type, ...]:
+def leaves(type_: Type) -> Types:
     """Return the types of the results of an op of type `type_`: the elements of a tuple type."""
     return type_.elements if isinstance(type_, TupleType) else (type_,)
 
@@ -260,15 +263,12 @@ def _broad_kind(element: ElementType) -> str:
 
 def same_elements(types: Sequence[TensorType], *, any_float: bool = True) -> bool:
     """Do all of `types` have one element type?  With `any_float`, all float types count as one."""
-    first = types[0].element if types else None
+    if not types:
+        return True
+    first = types[0].element
     return all(
-        t.element == first or (any_float and first is not None and _both_float(t.element, first))
-        for t in types
+        t.element == first or (any_float and t.element.kind == first.kind == "float") for t in types
     )
-
-
-def _both_float(a: ElementType, b: ElementType) -> bool:
-    return a.kind == b.kind == "float"
 
 
 def compatible_shapes(a: TensorType, b: TensorType) -> bool:
@@ -321,11 +321,8 @@ def static(sizes: Iterable[int]) -> list[Extent]:
 
 def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
     """Return an extent with `change` applied to its size and to its bound, if these are known."""
-    size, bound = extent
-    return (
-        None if size is None else change(size),
-        None if bound is None else change(bound),
-    )
+    size, bound = (None if number is None else change(number) for number in extent)
+    return size, bound
 
 
 def may_equal(a: Extent, b: Extent) -> bool:
@@ -440,6 +437,11 @@ def raw_size(size: int | None) -> str:
     return str(-(1 << 63) if size is None else size)
 
 
+def raw_sizes(type_: TensorType) -> str:
+    """Return the sizes of an array type as text, as `raw_size` writes them, with commas."""
+    return ", ".join(map(raw_size, type_.sizes))
+
+
 def sizes_text(sizes: Iterable[int | None]) -> str:
     """Return sizes as text for messages, separated by commas.
 
@@ -513,7 +515,7 @@ def without(items: Sequence[Extent], dims: Iterable[int]) -> list[Extent]:
     return [x for i, x in enumerate(items) if i not in dropped]
 
 
-def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[TensorType]]:
+def halves(op: str, operands: Types) -> tuple[list[TensorType], list[TensorType]]:
     """Return the types of the N inputs and of the N initial values of a reduction.
 
     Args:

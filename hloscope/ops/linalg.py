@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from hloscope.errors import message_of
-from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ir import Callees, Dims, Op, Type, Types
 from hloscope.ops.inference import (
     array,
     common_element,
@@ -14,6 +14,7 @@ from hloscope.ops.inference import (
     extents,
     may_be_one_size,
     op,
+    raw_sizes,
     real_part,
     require,
     tensor,
@@ -22,13 +23,6 @@ from hloscope.ops.inference import (
     without_layouts,
 )
 from hloscope.ops.result_types import mismatch
-
-_UNKNOWN: Final = -(1 << 63)
-"""Number that stands for an unknown size in StableHLO's messages."""
-
-
-def _sizes(type_: TensorType) -> str:
-    return ", ".join(str(_UNKNOWN if size is None else size) for size in type_.sizes)
 
 
 @op("cholesky")
@@ -41,18 +35,18 @@ class Cholesky(Op):
     result_rule: ClassVar[str] = "cholesky_c1"
     lower: bool = False
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         require(
             t.rank >= 2,
             "cholesky_c2",
-            f"argument 'a' must have rank >= 2, got shape {_sizes(t)}.",
+            f"argument 'a' must have rank >= 2, got shape {raw_sizes(t)}.",
         )
         require(
             may_be_one_size(*t.sizes[-2:]),
             "cholesky_c3",
-            f"minor dimensions of 'a' must have equal size, got shape {_sizes(t)}.",
+            f"minor dimensions of 'a' must have equal size, got shape {raw_sizes(t)}.",
         )
         return without_layouts(t)
 
@@ -70,9 +64,8 @@ class TriangularSolve(Op):
     unit_diagonal: bool
     transpose_a: str
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 2)
-        a, b = tensors(self.name, operands)
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
+        a, b = tensors(self.name, operands, 2)
         element = common_element(self.name, (a, b), "triangular_solve_c1")
         alone, both = a, message_of("{} and {}", a, b)
         require(
@@ -120,7 +113,7 @@ class Fft(Op):
     fft_type: str
     fft_length: Dims
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         lengths, kind = self.fft_length, self.fft_type.upper()
@@ -159,7 +152,7 @@ class Fft(Op):
                 all(map(may_be_one_size, found, lengths)),
                 "fft_c4",
                 "RFFT requires innermost dimensions to be compatible with fft_length."
-                f" Got: {_sizes(t)} but wanted {wanted}.",
+                f" Got: {raw_sizes(t)} but wanted {wanted}.",
             )
             last = (half, None) if half else dims[-1]
             return array(complex_of(t.element), [*dims[:-1], last])
@@ -169,7 +162,7 @@ class Fft(Op):
                     may_be_one_size(size, length),
                     "fft_c4",
                     "IRFFT requires non-final dimensions to be compatible with fft_length."
-                    f" Got: {_sizes(t)} but wanted {wanted}, and {size} != {length}.",
+                    f" Got: {raw_sizes(t)} but wanted {wanted}, and {size} != {length}.",
                 )
             require(
                 may_be_one_size(found[-1], lengths[-1] // 2 + 1)
@@ -181,5 +174,5 @@ class Fft(Op):
             return array(real_part(t.element), [*dims[:-1], (lengths[-1], None)])
         return without_layouts(t)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return mismatch(inferred, declared, number="", sizes="fft_c5", element="fft_c2")

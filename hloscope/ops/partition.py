@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hloscope.ir import Callee, Op, Type, Written
+from hloscope.ir import Callees, Op, Type, Types, Written
 from hloscope.ops.inference import count, op, without_layouts
 
 
@@ -16,7 +16,7 @@ class ShardingConstraint(Op):
 
     sharding: Written = Written()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         return without_layouts(operands[0])
 

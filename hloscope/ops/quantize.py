@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import Name, VerifyError, message_of
-from hloscope.ir import Callee, Op, TensorType, Type
+from hloscope.ir import Callees, Op, TensorType, Type, Types
 from hloscope.ops.elementwise import Elementwise
 from hloscope.ops.inference import array, compatible_shapes, count, extents, op, require, tensor
 from hloscope.ops.quantization import quantized
 
 
-def _pair(
-    op: str, operands: tuple[Type, ...], results: tuple[Type, ...], rule: str
-) -> tuple[TensorType, TensorType]:
+def _pair(op: str, operands: Types, results: Types, rule: str) -> tuple[TensorType, TensorType]:
     """Return the types of the only operand and the only declared result of a conversion.
 
     Args:
@@ -44,13 +42,11 @@ class UniformQuantize(Elementwise):
 
     arity: ClassVar[int] = 1
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         return Op.infer(self, operands, calls)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         source, target = _pair(self.name, operands, results, "uniform_quantize_c1")
         before, after = quantized(source), quantized(target)
         needed = source.element if before is None else before.expressed
@@ -69,7 +65,7 @@ class UniformDequantize(Elementwise):
     arity: ClassVar[int] = 1
     result_rule: ClassVar[str] = "uniform_dequantize_c2"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         source = tensor(self.name, operands[0], "the operand")
         element = quantized(source)
@@ -81,8 +77,6 @@ class UniformDequantize(Elementwise):
             )
         return array(element.expressed, extents(source))
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         _pair(self.name, operands, results, "uniform_dequantize_c1")
         super().verify(operands, results, calls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import message_of
-from hloscope.ir import ELEMENT_TYPES, Callee, Op, Type
+from hloscope.ir import ELEMENT_TYPES, Callees, Op, Type, Types
 from hloscope.ops.inference import (
     array,
     compatible_shapes,
@@ -36,11 +36,10 @@ class Rng(Op):
     rng_distribution: str
     reads_values: ClassVar[tuple[int, ...]] = (2,)
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         if len(operands) == 2:
             return Op.infer(self, operands, calls)
-        count(self.name, operands, 3)
-        a, b, shape = tensors(self.name, operands)
+        a, b, shape = tensors(self.name, operands, 3)
         require(
             self.rng_distribution != "NORMAL" or a.element.kind == b.element.kind == "float",
             "rng_c2",
@@ -54,7 +53,7 @@ class Rng(Op):
         require(rank <= MOST_RANK, "rng_c3", f"a result of {rank} dimensions: no array has so many")
         return array(b.element, [(None, None)] * rank)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return mismatch(inferred, declared, number="", sizes="rng_c3", element="rng_c1")
 
 
@@ -73,9 +72,7 @@ class RngBitGenerator(Op):
 
     rng_algorithm: str
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         count(self.name, operands, 1)
         before = tensor(self.name, operands[0], "the initial state")
         if len(results) != 2:
@@ -98,6 +95,6 @@ class RngGetAndUpdateState(Op):
 
     delta: int
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 0)
         return array(ELEMENT_TYPES["u64"], static((2,)))

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from hloscope.errors import Name, VerifyError, message_of
 from hloscope.ir import (
     Callee,
+    Callees,
     Dims,
     ElementType,
     IncompatibleTypesError,
@@ -16,6 +17,7 @@ from hloscope.ir import (
     TensorType,
     TupleType,
     Type,
+    Types,
     UnrankedTensorType,
     compatible,
 )
@@ -67,7 +69,7 @@ class ReducerRules(NamedTuple):
     input_element: str = ""
 
 
-def body_results(body: Callee, number: int) -> tuple[Type, ...]:
+def body_results(body: Callee, number: int) -> Types:
     """Return the result types of a body; HLO may return one tuple of `number` elements."""
     match body.results:
         case (TupleType(elements),) if len(elements) == number:
@@ -76,17 +78,24 @@ def body_results(body: Callee, number: int) -> tuple[Type, ...]:
             return results
 
 
-def accumulators(op: str, body: Callee, number: int) -> list[ElementType]:
-    """Return the element types of the results of a body, which must be `number` arrays.
+def accumulators(
+    op: str, calls: Sequence[Callee], inits: Sequence[TensorType]
+) -> list[ElementType]:
+    """Return the element types of the results of a reduction's body, the first of `calls`.
+
+    The body must return as many arrays as there are `inits`. Without a body, the types are those of
+    the `inits`. `op` is the name of the op for the message.
 
     Raises:
         VerifyError: The body returns another number of results, or a result is not an array.
     """
-    results = body_results(body, number)
+    if not calls:
+        return [t.element for t in inits]
+    results = body_results(calls[0], len(inits))
     require(
-        len(results) == number,
+        len(results) == len(inits),
         "",
-        message_of(f"the body of `{{}}` returns {len(results)}, needs {number}", Name(op)),
+        message_of(f"the body of `{{}}` returns {len(results)}, needs {len(inits)}", Name(op)),
     )
     return [t.element for t in tensors(op, results)]
 
@@ -146,6 +155,17 @@ def check_reducer(
         )
         if isinstance(parameter, TensorType):
             _check_sizes(number, i, parameter, allowed, rules.body)
+
+
+def check_input_shapes(inputs: Sequence[TensorType], rule: str) -> None:
+    """Check that all inputs of a reduction have the shape of the first; `rule` is the label."""
+    for i, t in enumerate(inputs):
+        require(
+            compatible_shapes(inputs[0], t),
+            rule,
+            "expects all inputs to have compatible shapes. Shape at input-index"
+            f" {i} is not compatible with shape at input-index 0",
+        )
 
 
 def could_have_type(a: Array, b: Type, *, any_float: bool = True) -> bool:
@@ -270,17 +290,12 @@ class Reduce(Op):
 
     dimensions: Dims
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         inputs, inits = halves(self.name, operands)
         kept = self._result_dims(inputs)
-        elements = (
-            accumulators(self.name, calls[0], len(inputs)) if calls else [t.element for t in inits]
-        )
-        return packed(array(e, kept) for e in elements)
+        return packed(array(e, kept) for e in accumulators(self.name, calls, inits))
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         require(bool(operands), "reduce_c3", "requires at least 1 input value")
         inputs, inits = halves(self.name, operands[: len(operands) // 2 * 2])
         kept = [size for size, _ in self._result_dims(inputs)]
@@ -288,20 +303,14 @@ class Reduce(Op):
             check_reducer(calls[0], inputs, inits, kept, _REDUCE_BODY)
         super().verify(operands, results, calls)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return mismatch(
             inferred, declared, number="reduce_c3", sizes="reduce_c7", element="reduce_c8"
         )
 
     def _result_dims(self, inputs: Sequence[TensorType]) -> list[Extent]:
         """Return the dimensions of the result: those of the first input that are not reduced."""
-        for i, t in enumerate(inputs):
-            require(
-                compatible_shapes(inputs[0], t),
-                "reduce_c1",
-                "expects all inputs to have compatible shapes. Shape at input-index"
-                f" {i} is not compatible with shape at input-index 0",
-            )
+        check_input_shapes(inputs, "reduce_c1")
         rank = inputs[0].rank
         for i, d in enumerate(self.dimensions):
             message = f"Out-of-bounds dimension {d}, expected to be in range [0, {rank})"
@@ -335,7 +344,7 @@ class Scan(Op):
     is_associative: str = ""
     scan_dim_size: int | None = None
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         inputs = tensors(self.name, operands[: len(operands) - self.num_carries])
         axis = self.scan_dimension
         size: Extent = (self.scan_dim_size, None)
@@ -351,9 +360,7 @@ class Scan(Op):
         stacked = [array(e, [*x[:axis], size, *x[axis:]]) for e, x in grown]
         return packed((*stacked, *results[len(outputs) :]))
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         types = tensors(self.name, operands)
         number = len(types) - self.num_carries
         self._check_steps(types[:number])
@@ -400,13 +407,11 @@ class Sort(Op):
     dimension: int
     is_stable: bool = False
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1, at_least=True)
         return packed(array(t.element, extents(t)) for t in tensors(self.name, operands))
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         require(bool(operands), "sort_c1", "requires at least 1 input value")
         types = tensors(self.name, operands)
         message = "requires the same shape for all operands and results"
@@ -452,7 +457,7 @@ class TopK(Op):
     k: int
     largest: bool = True
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         if isinstance(operands[0], UnrankedTensorType):
             return TupleType((operands[0], UnrankedTensorType(S32)))
@@ -472,10 +477,10 @@ class Map(Op):
 
     dimensions: Dims
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return mismatch(inferred, declared, number="", sizes="map_c1", element="map_c4")
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         require(bool(operands), "map_c2", "requires at least 1 input value")
         types = tensors(self.name, operands)
         if not calls:

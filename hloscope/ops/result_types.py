@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Final
 
 from hloscope.errors import VerifyError, message_of
-from hloscope.ir import Dims, ElementType, TensorType, TupleType, Type
+from hloscope.ir import Dims, ElementType, TensorType, TupleType, Type, Types
 from hloscope.ops.inference import (
     Extent,
     array,
@@ -28,8 +28,8 @@ from hloscope.ops.inference import (
 
 
 def mismatch(
-    inferred: tuple[Type, ...],
-    declared: tuple[Type, ...],
+    inferred: Types,
+    declared: Types,
     *,
     number: str,
     sizes: str,
@@ -64,7 +64,7 @@ def product_element(lhs: TensorType, rhs: TensorType) -> ElementType:
     return wider(a, b) if {a.kind, b.kind} <= _NUMBERS else a
 
 
-def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: str) -> TensorType:
+def check_declared_sizes(inferred: TensorType, results: Types, rule: str) -> TensorType:
     """Return the declared result type, after checking that it has the inferred sizes.
 
     Args:

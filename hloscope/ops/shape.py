@@ -11,7 +11,7 @@ from typing import ClassVar
 from hloscope.errors import MessageTemplate, Name, message_of
 from hloscope.ir import (
     ELEMENT_TYPES,
-    Callee,
+    Callees,
     Dims,
     ElementType,
     IncompatibleTypesError,
@@ -20,6 +20,7 @@ from hloscope.ir import (
     QuantizedType,
     TensorType,
     Type,
+    Types,
     compatible_elements,
 )
 from hloscope.ops.inference import (
@@ -33,6 +34,7 @@ from hloscope.ops.inference import (
     may_be_one_size,
     op,
     raw_size,
+    raw_sizes,
     require,
     resized,
     same_sizes,
@@ -62,11 +64,7 @@ def _padded(size: int, *, edges: int, interior: int) -> int:
     return size + max(size - 1, 0) * interior + edges
 
 
-def _raw(t: TensorType) -> str:
-    return ", ".join(map(raw_size, t.sizes))
-
-
-def _pair(op: Op, operands: tuple[Type, ...], results: tuple[Type, ...]) -> list[TensorType]:
+def _pair(op: Op, operands: Types, results: Types) -> list[TensorType]:
     """Return the array types of the only operand and of the first result of an op.
 
     Raises:
@@ -125,9 +123,7 @@ class BroadcastInDim(Op):
 
     broadcast_dimensions: Dims
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         t, result = _pair(self, operands, results)
         dims = self.broadcast_dimensions
         if not t.element.kind == result.element.kind == "float":  # HLO may mix their widths
@@ -162,7 +158,7 @@ class Broadcast(Op):
 
     broadcast_sizes: Dims
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         for size in self.broadcast_sizes:
@@ -180,9 +176,7 @@ class Reshape(Op):
 
     inferred_dimension: int | None = None
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         t, result = _pair(self, operands, results)
         check_compatible_elements(t, result, "reshape_c1")
         check_element_counts(t, result, "reshape_c2")
@@ -197,7 +191,7 @@ class Transpose(Op):
     permutation: Dims
     result_rule: ClassVar[str] = "transpose_c3"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         self._check(t.rank)
@@ -218,9 +212,7 @@ class Transpose(Op):
             f" {sizes_text(found)}",
         )
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         t, result = _pair(self, operands, results)
         check_compatible_elements(t, result, "transpose_c1")
         if any_quantized(t, result):
@@ -235,7 +227,7 @@ class Reverse(Op):
     dimensions: Dims
     result_rule: ClassVar[str] = "reverse_c1"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         self._check(t.rank)
@@ -251,9 +243,7 @@ class Reverse(Op):
             message = f"all dimensions should be between [0, {rank}). Got dimension: {d}."
             require(d < rank, "reverse_c3", message)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         self._check(_pair(self, operands, results)[0].rank)
         super().verify(operands, results, calls)
 
@@ -282,9 +272,7 @@ class BitcastConvert(Op):
     A boolean has 1 bit; HLO also accepts 8.
     """
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         t, result = _pair(self, operands, results)
         require(
             _complex(t) == _complex(result),
@@ -346,9 +334,7 @@ class Iota(Op):
 
     iota_dimension: int
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         rank = tensor(self.name, results[0], "the result").rank
         require(rank > 0, "iota_c1", "does not support scalars.")
         require(
@@ -364,15 +350,13 @@ class Constant(Op):
 
     literal: Literal
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 0)
         if self.literal.type is None:
             return super().infer(operands, calls)
         return without_layouts(self.literal.type)
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         if self.literal.type is None:
             return
         inferred, result = without_layouts(self.literal.type), without_layouts(results[0])
@@ -390,7 +374,7 @@ class Concatenate(Op):
     dimension: int
     result_rule: ClassVar[str] = "concatenate_c6"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         none = message_of("`{}` has no operands, needs at least 1", Name(self.name))
         require(bool(operands), "concatenate_c3", none)
         types = tensors(self.name, operands)
@@ -412,7 +396,7 @@ class Concatenate(Op):
                     d == axis or may_be_one_size(size, other),
                     "concatenate_c2",
                     f"shapes of operand (0) and ({i}) are not compatible at non-concat index {d}:"
-                    f" ({_raw(first)}) != ({_raw(t)})",
+                    f" ({raw_sizes(first)}) != ({raw_sizes(t)})",
                 )
         along = {k: extents(t)[axis] for k, (_, t) in kinds.items()}
         apart = {
@@ -435,7 +419,7 @@ class Pad(Op):
     interior_padding: Dims
     result_rule: ClassVar[str] = "pad_c4"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 2)
         t = tensor(self.name, operands[0], "the operand")
         value = scalar(self.name, operands[1], "the padding value", "pad_i2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import Name, message_of
-from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ir import Callees, Dims, Op, TensorType, Type, Types
 from hloscope.ops.inference import (
     array,
     common_element,
@@ -22,7 +22,7 @@ from hloscope.ops.inference import (
 )
 
 
-def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | None]:
+def _starts(op: str, starts: Types) -> tuple[list[TensorType], int | None]:
     """Return the types of the start operands, and the number of starts.
 
     Starts are scalars, or in old HLO the elements of one vector. The number is `None` if the
@@ -67,7 +67,7 @@ class Slice(Op):
     strides: Dims
     result_rule: ClassVar[str] = "slice_c5"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         given = (self.start_indices, self.limit_indices, self.strides)
@@ -112,7 +112,7 @@ class DynamicSlice(Op):
     slice_sizes: Dims
     result_rule: ClassVar[str] = "dynamic_slice_c5"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1, at_least=True)
         t = tensor(self.name, operands[0], "the operand")
         starts, found = _starts(self.name, operands[1:])
@@ -150,7 +150,7 @@ class DynamicUpdateSlice(Op):
 
     result_rule: ClassVar[str] = "dynamic_update_slice_c1"
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 2, at_least=True)
         t, update = tensors(self.name, operands[:2])
         require(
@@ -180,11 +180,8 @@ class DynamicUpdateSlice(Op):
 class RealDynamicSlice(Op):
     """`slice` with the vectors of starts, limits and strides in operands 1, 2 and 3."""
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
-        count(self.name, operands, 4)
-        t, *given = tensors(self.name, operands)
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
+        t, *given = tensors(self.name, operands, 4)
         for result in tensors(self.name, results):
             message = f"has mismatched ranks of operand ({t.rank}) and result ({result.rank})"
             require(result.rank == t.rank, "", message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hloscope.errors import VerifyError, message_of
-from hloscope.ir import Callee, Op, TensorType, TokenType, TupleType, Type, Written
+from hloscope.ir import Callees, Op, TensorType, TokenType, TupleType, Type, Types, Written
 from hloscope.ops.groups import Table
 from hloscope.ops.inference import U32, array, count, kind, op, require, without_layouts
 
@@ -32,7 +32,7 @@ def _check_channel(op: Send | Recv, rule: str, host: int, name: str) -> None:
     )
 
 
-def _check_results(results: tuple[Type, ...], rules: tuple[str, str, str], arrays: str) -> None:
+def _check_results(results: Types, rules: tuple[str, str, str], arrays: str) -> None:
     """Check that the results are arrays, then a token; HLO packs the arrays into a tuple.
 
     Args:
@@ -75,7 +75,7 @@ class Send(Op):
     source_target_pairs: Table | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         if self.channel_type is not None:
             count(self.name, operands, 1, at_least=True)
             _check_channel(self, "send_c1", DEVICE_TO_HOST, "DEVICE_TO_HOST")
@@ -92,7 +92,7 @@ class SendDone(Op):
     is_host_transfer: bool = False
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         return TokenType()
 
@@ -110,9 +110,7 @@ class Recv(Op):
     source_target_pairs: Table | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         if self.channel_type is None:
             return
         _check_channel(self, "recv_c1", HOST_TO_DEVICE, "HOST_TO_DEVICE")
@@ -131,7 +129,7 @@ class RecvDone(Op):
     is_host_transfer: bool = False
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1)
         match without_layouts(operands[0]):
             case TupleType((data, _, token)):
@@ -157,9 +155,7 @@ class Infeed(Op):
     layout: tuple[Any, ...] | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         _check_results(
             results,
             ("infeed_c1", "infeed_c2", "infeed_c3"),
@@ -200,6 +196,6 @@ class Outfeed(Op):
     outfeed_config: str = ""
     settings: tuple[tuple[str, str], ...] = ()
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 1, at_least=True)
         return TokenType()

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from hloscope.errors import message_of
-from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ir import Callee, Callees, Dims, Op, TensorType, Type, Types
 from hloscope.ops.inference import (
     PRED,
     Pairs,
@@ -26,7 +26,13 @@ from hloscope.ops.inference import (
     tensor,
     tensors,
 )
-from hloscope.ops.reduction import ReducerRules, accumulators, check_reducer, could_have_type
+from hloscope.ops.reduction import (
+    ReducerRules,
+    accumulators,
+    check_input_shapes,
+    check_reducer,
+    could_have_type,
+)
 from hloscope.ops.result_types import mismatch
 
 
@@ -146,20 +152,16 @@ class ReduceWindow(Op):
 
     window: Window
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         inputs, inits = halves(self.name, operands)
         _check_windowed(self.window, inputs)
-        elements = (
-            accumulators(self.name, calls[0], len(inputs)) if calls else [t.element for t in inits]
-        )
+        elements = accumulators(self.name, calls, inits)
         return packed(
             array(e, [resized(x, partial(self.window.positions, d)) for d, x in enumerate(dims)])
             for e, dims in zip(elements, map(extents, inputs), strict=True)
         )
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
         require(bool(operands), "reduce_window_c1", "requires at least 1 input value")
         inputs, inits = halves(self.name, operands[: len(operands) // 2 * 2])
         _check_windowed(self.window, inputs)
@@ -167,7 +169,7 @@ class ReduceWindow(Op):
             check_reducer(calls[0], inputs, inits, self.window.sizes, _REDUCE_WINDOW_BODY)
         super().verify(operands, results, calls)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return mismatch(
             inferred,
             declared,
@@ -194,13 +196,7 @@ _REDUCE_WINDOW_BODY = ReducerRules(
 
 def _check_windowed(window: Window, inputs: Sequence[TensorType]) -> None:
     """Check that the inputs have one shape, and that the window has one entry per dimension."""
-    for i, t in enumerate(inputs):
-        require(
-            compatible_shapes(inputs[0], t),
-            "reduce_window_c2",
-            "expects all inputs to have compatible shapes. Shape at input-index"
-            f" {i} is not compatible with shape at input-index 0",
-        )
+    check_input_shapes(inputs, "reduce_window_c2")
     check_padding_shape(window.padding, "reduce_window_c12")
     for t in inputs:
         require(
@@ -224,17 +220,14 @@ class SelectAndScatter(Op):
 
     window: Window
 
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+    def infer(self, operands: Types, calls: Callees = ()) -> Type:
         count(self.name, operands, 3)
         operand = tensor(self.name, operands[0], "the operand")
-        element = accumulators(self.name, calls[1], 1)[0] if len(calls) > 1 else operand.element
+        (element,) = accumulators(self.name, calls[1:], [operand])
         return array(element, extents(operand))
 
-    def verify(
-        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
-    ) -> None:
-        count(self.name, operands, 3)
-        operand, source, init = tensors(self.name, operands)
+    def verify(self, operands: Types, results: Types, calls: Callees = ()) -> None:
+        operand, source, init = tensors(self.name, operands, 3)
         if len(calls) > 1:
             _check_select(operand, calls[0])
             value = array(source.element, ())
@@ -269,7 +262,7 @@ class SelectAndScatter(Op):
         )
         super().verify(operands, results, calls)
 
-    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+    def broken_rule(self, inferred: Types, declared: Types) -> str:
         return mismatch(
             inferred,
             declared,

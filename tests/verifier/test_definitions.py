@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.mlir import NONE
 from hloscope.mlir.definitions import ATTRIBUTE_SUMMARIES, type_summary
 from hloscope.mlir.dialects.registry import DEFINITIONS, DIALECTS
 from hloscope.mlir.dialects.rows import compile_row
 from hloscope.mlir.ir import UnitAttr
 from hloscope.mlir.text.parser import parse_attribute, parse_type
-from hloscope.verifier.stablehlo.invariants import attribute_fits, type_predicate
+from hloscope.verifier.stablehlo.invariants import attribute_fits, type_fits
 from hloscope.verifier.stablehlo.traits import TRAITS
 
 PER_AXIS = "!quant.uniform<i8:f32:0, {1.0, 2.0}>"
@@ -32,7 +33,7 @@ def test_a_row_uses_what_the_verifier_knows(name: str) -> None:
     assert definition.name == name
     for slot in definition.operands + definition.results:
         assert type_summary(slot.constraint)
-        type_predicate(slot.constraint)
+        type_fits(slot.constraint, NONE)
     for attribute in definition.attributes:
         assert attribute.constraint in ATTRIBUTE_SUMMARIES
         attribute_fits(attribute.constraint, UnitAttr())
@@ -109,9 +110,8 @@ def test_labels_are_those_of_the_specification() -> None:
     ],
 )  # fmt: skip
 def test_constraints_on_types(constraint: str, fits: str, does_not: str) -> None:
-    predicate = type_predicate(constraint)
-    assert predicate(parse_type(fits, dialects=DIALECTS))
-    assert not predicate(parse_type(does_not, dialects=DIALECTS))
+    assert type_fits(constraint, parse_type(fits, dialects=DIALECTS))
+    assert not type_fits(constraint, parse_type(does_not, dialects=DIALECTS))
 
 
 @pytest.mark.parametrize(

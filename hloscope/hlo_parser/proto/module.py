@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 from hloscope.errors import InputError
 from hloscope.hlo_parser.detection import form
 from hloscope.hlo_parser.opcodes import COMMON, SPELLINGS, Spelling
-from hloscope.hlo_parser.printer import joined
 from hloscope.hlo_parser.proto.attributes import ATTRIBUTES, frontend_text
 from hloscope.hlo_parser.proto.values import (
     ELEMENTS,
@@ -25,6 +24,7 @@ from hloscope.hlo_parser.proto.values import (
 )
 from hloscope.hlo_parser.proto.wire import File, Message
 from hloscope.hlo_parser.scanner import NAME
+from hloscope.hlo_parser.types import joined
 from hloscope.hlo_parser.values import quote
 from hloscope.ir import ELEMENT_TYPES
 from hloscope.support.lazy import pattern

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.literals import print_literal
-from hloscope.hlo_parser.printer import joined
 from hloscope.hlo_parser.proto.wire import Message, tag_of
-from hloscope.hlo_parser.types import parse_type
+from hloscope.hlo_parser.types import joined, parse_type
 from hloscope.hlo_parser.values import quote
 from hloscope.ir import TensorType, TupleType, Type, Value, numpy_dtype
 from hloscope.support.arrays import np

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hloscope.mlir.dialects.attributes.shardy import (
         SDY_STRUCTS as SDY_STRUCTS,
         axes_of as axes_of,
+        factor_name as factor_name,
         frontend_values as frontend_values,
         mesh_of as mesh_of,
         meshes_in as meshes_in,

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Final
 
 from hloscope.ir import FutureType, Op, TensorType, TokenType, Type
@@ -16,7 +15,6 @@ from hloscope.mlir import (
     I64,
     AsmParser,
     Attribute,
-    Definition,
     DenseArrayAttr,
     DenseAttr,
     Dialect,
@@ -35,7 +33,7 @@ from hloscope.mlir.dialects import (
 )
 from hloscope.mlir.dialects.attributes import read_chlo, read_stablehlo, write_chlo, write_stablehlo
 from hloscope.mlir.dialects.forms import form_of
-from hloscope.mlir.dialects.rows import Definitions, given, head, split_rows, suggestion
+from hloscope.mlir.dialects.rows import compile_row, given, head, split_rows, suggestion
 from hloscope.ops import OPS
 
 # --------------------------------------------------------------------------------------------------
@@ -59,8 +57,7 @@ def _future(parser: AsmParser) -> Type:
     """Read the result types of a future, `<t, u>`, and return the type of the future."""
     at = parser.at
     parser.token("<")
-    types = [] if parser.peek() == ">" else parser.type_list()
-    parser.token(">")
+    types = parser.items(parser.type, ">")
     for type in types:
         if not isinstance(type, TensorType):
             text = type_text(type)
@@ -99,9 +96,9 @@ _ROWS: Final = {
     for text in texts
     for row in split_rows(text)
 }
-_EVERY: Final = Definitions(_ROWS)
+_EVERY: Final = {name: compile_row(row, name.partition(".")[0]) for name, row in _ROWS.items()}
 
-DEFINITIONS: Final = Definitions({name: row for name, row in _ROWS.items() if "|" in row})
+DEFINITIONS: Final = {name: _EVERY[name] for name, row in _ROWS.items() if "|" in row}
 """Definitions by full op name: all ops of StableHLO, CHLO, the test dialects, `func` and `builtin`,
 and some ops of `sdy`, `arith`, `tensor`, `shape` and `cf`.
 
@@ -159,14 +156,13 @@ CALLEES: Final = {
 
 def _dialect(name: str) -> Dialect:
     """Return the dialect `name`, with the definitions of its ops."""
-    rows = {op: row for op, row in _ROWS.items() if op.partition(".")[0] == name}
-    definitions: dict[str, Definition] = {op: _EVERY[op] for op in rows}
-    forms = {op: form_of(row, partial(_EVERY.__getitem__, op)) for op, row in rows.items()}
+    definitions = {op: found for op, found in _EVERY.items() if op.partition(".")[0] == name}
+    forms = {op: form_of(definition) for op, definition in definitions.items()}
     suggestions = {op: suggestion(definition) for op, definition in definitions.items()}
     defaults = {op: given(definition) for op, definition in definitions.items()}
     return Dialect(
         name,
-        ops={op: definitions[op].inherent for op in rows if op in DEFINITIONS},
+        ops={op: found.inherent for op, found in definitions.items() if op in DEFINITIONS},
         forms={op: form for op, form in forms.items() if form is not None},
         open=name not in _CLOSED,
         read_type={"stablehlo": read_type, "quant": read_quantized}.get(name),

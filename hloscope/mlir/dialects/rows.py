@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hloscope.ir import ElementType, TensorType
@@ -217,35 +217,6 @@ def _agreement(text: str, prefix: str) -> tuple[str, tuple[str, ...], str]:
 
 def _region(text: str) -> RegionSlot:
     return RegionSlot(text.strip("^*+"), "*" in text, "+" not in text)
-
-
-class Definitions(Mapping[str, Definition]):
-    """Definitions of ops by the op's full name; a row is compiled when it is first looked up.
-
-    Args:
-        rows: Rows by the op's full name.
-    """
-
-    def __init__(self, rows: Mapping[str, str]) -> None:
-        self.rows: Final = rows
-        self._compiled: dict[str, Definition] = {}
-
-    def __getitem__(self, name: str) -> Definition:
-        # Cached, as readers and printers look up a definition for every op of a text.
-        found = self._compiled.get(name)
-        if found is None:
-            row = self.rows[name]
-            found = self._compiled[name] = compile_row(row, name.partition(".")[0])
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.rows
 
 
 # --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ OpAsmParser and AsmPrinter, so that a pretty form can follow MLIR's own descript
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, NoReturn, Protocol, TypeAlias
+from typing import NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
@@ -15,6 +15,8 @@ from hloscope.errors import HloscopeError, ParseError
 from hloscope.ir import FunctionType, Type
 from hloscope.mlir.ir import Attribute, Block, Operation, Region, SymbolAttr, Value
 from hloscope.mlir.locations import Location
+
+T = TypeVar("T")
 
 
 class Use(NamedTuple):
@@ -93,6 +95,9 @@ class AsmParser(Protocol):
     def token(self, token: str) -> None:
         """Read the punctuation `token`."""
 
+    def tokens(self, *tokens: str) -> None:
+        """Read these words and punctuation marks, in this order."""
+
     def try_keyword(self, *words: str) -> str | None:
         """Read one of these words, or any word if none is given; return it, or `None` if absent."""
 
@@ -125,6 +130,13 @@ class AsmParser(Protocol):
 
     def try_type(self) -> Type | None:
         """Read and return a type; `None` if none begins here."""
+
+    def items(self, read: Callable[[], T], close: str = "", message: str = "") -> list[T]:
+        """Read and return items that `read` reads, separated by commas.
+
+        With `close`, the list may be empty, and the token `close` after it is read, too; `message`
+        is the error if it is missing.
+        """
 
     def type_list(self) -> list[Type]:
         """Read and return one or more types separated by commas, without parentheses."""
@@ -215,14 +227,14 @@ class UnfitError(HloscopeError):
 class AsmPrinter(Protocol):
     """Writes the parts of an op to the text."""
 
-    def write(self, text: str) -> None:
-        """Write `text` unchanged."""
-
-    def value(self, value: Value) -> None:
-        """Write a value as `%name`."""
+    def write(self, *parts: str | Value) -> None:
+        """Write each part: a text unchanged, a value as `%name`."""
 
     def values(self, values: Sequence[Value]) -> None:
         """Write values as `%a, %b`."""
+
+    def typed(self, values: Sequence[Value]) -> None:
+        """Write values and their types as `%a, %b : t, u`."""
 
     def argument(self, argument: Value, attributes: Attribute | None = None) -> None:
         """Write a region's argument as `%a: t {…}`, with its location if locations are printed.
@@ -236,11 +248,11 @@ class AsmPrinter(Protocol):
     def type(self, type: Type) -> None:
         """Write a type as MLIR prints it."""
 
-    def types(self, types: Sequence[Type]) -> None:
-        """Write types separated by commas."""
+    def types(self, values: Sequence[Value]) -> None:
+        """Write the types of values, separated by commas."""
 
-    def function_type(self, inputs: Sequence[Type], results: Sequence[Type]) -> None:
-        """Write a function type as `(a, b) -> c`.
+    def function_type(self, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        """Write the function type of an op as `(a, b) -> c`.
 
         Results are in parentheses unless there is exactly one.
         """

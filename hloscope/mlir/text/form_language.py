@@ -9,15 +9,15 @@ the op's name. It is printed with its spaces; parsing ignores the spaces. The pl
     <word …>        a directive: an attribute or types (`directives`)
     (?…?)           present only if its attribute is set; begins with punctuation or a word
 
-A form describes both parsing and printing, and is compiled when its op is first used.
+A form describes both parsing and printing.
 
 Source of the forms: those of `StablehloOps.td` and the other dialects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -51,18 +51,22 @@ class FormState(Struct):
     uses: list[Use] = field(default_factory=list)
     types: list[Type] = field(default_factory=list)
 
-    def finish(self, at: int) -> None:
-        """Resolve the operands with their types; `at` is the position of the form, for messages."""
-        uses, types = self.uses, self.types
-        if len(uses) != len(types):
-            self.parser.fail(
-                "number of operands and types do not match: "
-                f"got {len(uses)} operands and {len(types)} types",
-                uses[0].at if uses else at,
-            )
-        resolve, state = self.parser.resolve, self.state
-        for use, type in zip(uses, types, strict=True):
-            resolve(use, type, state)
+
+def resolve(
+    parser: OpAsmParser, state: State, uses: Sequence[Use], types: Sequence[Type], at: int
+) -> None:
+    """Add to `state` the operands that `uses` name; they must have these types.
+
+    `at` is the position of the form, for messages.
+    """
+    if len(uses) != len(types):
+        parser.fail(
+            "number of operands and types do not match: "
+            f"got {len(uses)} operands and {len(types)} types",
+            uses[0].at if uses else at,
+        )
+    for use, type in zip(uses, types, strict=True):
+        parser.resolve(use, type, state)
 
 
 ReadPart: TypeAlias = Callable[[FormState], None]
@@ -118,6 +122,38 @@ class Part(Struct, frozen=True):
     fits: Callable[[Operation], bool] | None = None
 
 
+def attribute_part(
+    need: Need,
+    read: Callable[[OpAsmParser], Attribute | None],
+    write: Callable[[AsmPrinter, Any], None],
+    fits: Callable[[Any], bool] = lambda value: True,
+) -> Part:
+    """Return the part of a form for one attribute; a missing attribute has no text.
+
+    Args:
+        need: Name of the attribute, and the values that the form can express.
+        read: Function that reads the value; `None` if it is not there.
+        write: Function that writes the value.
+        fits: Function that tells whether `write` can express the value.
+    """
+    name = need.name
+
+    def read_part(reading: FormState) -> None:
+        value = read(reading.parser)
+        if value is not None:
+            reading.state.properties[name] = value
+
+    def write_part(printer: AsmPrinter, op: Operation) -> None:
+        if (value := op.properties.get(name)) is not None:
+            write(printer, value)
+
+    def fits_part(op: Operation) -> bool:
+        value = op.properties.get(name)
+        return value is None or fits(value)
+
+    return Part(read_part, write_part, (need,), fits_part)
+
+
 class Context(Struct):
     """Facts about the whole form of an op that directives need.
 
@@ -167,7 +203,7 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
         at = parser.at
         for step in reads:
             step(reading)
-        reading.finish(at)
+        resolve(parser, state, reading.uses, reading.types, at)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         count = len(op.operands)
@@ -185,37 +221,6 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
             step(printer, op)
 
     return Form(read, write)
-
-
-class _Lazy:
-    """A form that is compiled when an op is first read or written with it."""
-
-    __slots__ = ("compile", "form")
-
-    def __init__(self, compile: Callable[[], Form]) -> None:
-        self.compile = compile
-        self.form: Form | None = None
-
-    def compiled(self) -> Form:
-        form = self.form
-        if form is None:
-            form = self.form = self.compile()
-        return form
-
-    def read(self, parser: OpAsmParser, state: State) -> None:
-        (self.form or self.compiled()).read(parser, state)
-
-    def write(self, printer: AsmPrinter, op: Operation) -> None:
-        (self.form or self.compiled()).write(printer, op)
-
-
-def lazy_form(compile: Callable[[], Form], typed_last: str) -> Form:
-    """Return a form that `compile` compiles on first use.
-
-    `typed_last` is as in `Form`: the type at its end that no earlier part depends on.
-    """
-    lazy = _Lazy(compile)
-    return Form(lazy.read, lazy.write, typed_last)
 
 
 def check(op: Operation, needs: tuple[Need, ...]) -> None:
@@ -280,19 +285,9 @@ def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Cont
 def literal(text: str) -> Part:
     """Return the part of a pretty form that reads and writes `text`."""
     tokens = _TOKEN.findall(text)
-
-    def read(reading: FormState) -> None:
-        parser = reading.parser
-        for token in tokens:
-            if token[0].isalpha():
-                parser.keyword(token)
-            else:
-                parser.token(token)
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.write(text)
-
-    return Part(read if tokens else _nothing, write)
+    return Part(
+        lambda reading: reading.parser.tokens(*tokens), lambda printer, op: printer.write(text)
+    )
 
 
 def dictionary(context: Context) -> Part:
@@ -315,24 +310,14 @@ def dictionary(context: Context) -> Part:
     return Part(read, write)
 
 
-def _nothing(reading: FormState) -> None:
-    pass
-
-
 def _operands(piece: str, context: Context) -> Part:
     index = context.operands
 
     def read_one(reading: FormState) -> None:
         reading.uses.append(reading.parser.use())
 
-    def write_one(printer: AsmPrinter, op: Operation) -> None:
-        printer.value(op.operands[index])
-
     def read_all(reading: FormState) -> None:
         reading.uses += reading.parser.uses()
-
-    def write_all(printer: AsmPrinter, op: Operation) -> None:
-        printer.values(op.operands[index:])
 
     def read_each(reading: FormState) -> None:
         parser = reading.parser
@@ -340,18 +325,15 @@ def _operands(piece: str, context: Context) -> Part:
             reading.uses.append(use)
             parser.token(",")
 
-    def write_each(printer: AsmPrinter, op: Operation) -> None:
+    def write_all(printer: AsmPrinter, op: Operation) -> None:
         printer.values(op.operands[index:])
-        printer.write(",")
+        printer.write("," if piece.endswith(",") else "")
 
-    if piece.endswith("*"):
+    if piece.endswith(("*", ",")):
         context.variadic = True
-        return Part(read_all, write_all)
-    if piece.endswith(","):
-        context.variadic = True
-        return Part(read_each, write_each)
+        return Part(read_each if piece.endswith(",") else read_all, write_all)
     context.operands += 1
-    return Part(read_one, write_one)
+    return Part(read_one, lambda printer, op: printer.write(op.operands[index]))
 
 
 def _optional(pieces: list[str], directives: Mapping[str, Directive], context: Context) -> Part:

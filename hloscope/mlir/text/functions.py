@@ -29,6 +29,7 @@ from hloscope.mlir.text.asm import (
     Use,
     Write,
 )
+from hloscope.mlir.text.form_language import resolve
 
 # --------------------------------------------------------------------------------------------------
 # Readers of the pretty forms of modules, functions, calls and returns.
@@ -147,16 +148,16 @@ def _results(parser: OpAsmParser) -> tuple[list[Type], list[Attribute]]:
 
 def _read_return(parser: OpAsmParser, state: State) -> None:
     parser.dictionary(state)
+    _read_typed(parser, state)
+
+
+def _read_typed(parser: OpAsmParser, state: State) -> None:
+    """Read operands with their types, `%a, %b : t, u`, into `state`; there may be none."""
     at = parser.at
     uses = parser.uses()
-    if not uses:
-        return
-    parser.token(":")
-    types = parser.type_list()
-    if len(types) != len(uses):
-        parser.fail(_count(len(uses), len(types)), at)
-    for use, type in zip(uses, types, strict=True):
-        parser.resolve(use, type, state)
+    if uses:
+        parser.token(":")
+        resolve(parser, state, uses, parser.type_list(), at)
 
 
 def _read_call(parser: OpAsmParser, state: State) -> None:
@@ -180,17 +181,10 @@ def _read_called(parser: OpAsmParser, state: State, callee: Use | None = None) -
     parser.dictionary(state)
     parser.token(":")
     type = parser.function_type()
-    if len(uses) != len(type.inputs):
-        parser.fail(_count(len(uses), len(type.inputs)), at)
     if callee is not None:
         parser.resolve(callee, type, state)
-    for use, input_type in zip(uses, type.inputs, strict=True):
-        parser.resolve(use, input_type, state)
+    resolve(parser, state, uses, type.inputs, at)
     state.types += type.results
-
-
-def _count(uses: int, types: int) -> str:
-    return f"number of operands and types do not match: got {uses} operands and {types} types"
 
 
 def _read_constant(parser: OpAsmParser, state: State) -> None:
@@ -201,16 +195,7 @@ def _read_constant(parser: OpAsmParser, state: State) -> None:
 
 
 def _read_cast(parser: OpAsmParser, state: State) -> None:
-    at = parser.at
-    uses = parser.uses()
-    types: list[Type] = []
-    if uses:
-        parser.token(":")
-        types = parser.type_list()
-        if len(uses) != len(types):
-            parser.fail(_count(len(uses), len(types)), at)
-        for use, type in zip(uses, types, strict=True):
-            parser.resolve(use, type, state)
+    _read_typed(parser, state)
     parser.keyword("to")
     state.types += parser.type_list()
     parser.dictionary(state)
@@ -344,9 +329,7 @@ def write_return(printer: AsmPrinter, op: Operation) -> None:
     printer.dictionary(op)
     if op.operands:
         printer.write(" ")
-        printer.values(op.operands)
-        printer.write(" : ")
-        printer.types([value.type for value in op.operands])
+        printer.typed(op.operands)
 
 
 def write_call(printer: AsmPrinter, op: Operation) -> None:
@@ -363,8 +346,7 @@ def write_indirect_call(printer: AsmPrinter, op: Operation) -> None:
     """Write `call_indirect %f(%a) : (t) -> t`."""
     if not op.operands:
         _unfit(op)
-    printer.write(" ")
-    printer.value(op.operands[0])
+    printer.write(" ", op.operands[0])
     _write_called(printer, op, op.operands[1:])
 
 
@@ -374,7 +356,7 @@ def _write_called(printer: AsmPrinter, op: Operation, arguments: Sequence[Value]
     printer.write(")")
     printer.dictionary(op, ("callee",))
     printer.write(" : ")
-    printer.function_type([v.type for v in arguments], [v.type for v in op.results])
+    printer.function_type(arguments, op.results)
 
 
 def write_constant(printer: AsmPrinter, op: Operation) -> None:
@@ -393,11 +375,9 @@ def write_cast(printer: AsmPrinter, op: Operation) -> None:
     """Write `unrealized_conversion_cast %a : t to t`."""
     if op.operands:
         printer.write(" ")
-        printer.values(op.operands)
-        printer.write(" : ")
-        printer.types([value.type for value in op.operands])
+        printer.typed(op.operands)
     printer.write(" to ")
-    printer.types([value.type for value in op.results])
+    printer.types(op.results)
     printer.dictionary(op)
 
 
@@ -422,18 +402,10 @@ def reread_function(op: Operation) -> None:
 
     The pretty form omits them.
     """
-    empty = [name for name in _GIVEN if _says_nothing(op.properties.get(name))]
-    if empty:
-        op.properties = {key: op.properties[key] for key in op.properties if key not in empty}
-
-
-_GIVEN: Final = "arg_attrs", "res_attrs"
-
-
-def _says_nothing(given: Attribute | None) -> bool:
-    return isinstance(given, ArrayAttr) and all(
-        isinstance(one, DictAttr) and not one.entries for one in given.elements
-    )
+    for name in ("arg_attrs", "res_attrs"):
+        given = op.properties.get(name)
+        if isinstance(given, ArrayAttr) and all(entries == _EMPTY for entries in given.elements):
+            op.properties = {key: op.properties[key] for key in op.properties if key != name}
 
 
 REREAD: Final = {"func.func": reread_function}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NoReturn
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeVar
 
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.support.lazy import pattern
@@ -36,6 +37,7 @@ def is_mlir(text: str) -> bool:
 # The lexer also collects errors, and finds the token at which parsing continues after one.
 
 
+T = TypeVar("T")
 STRING: Final = r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"'
 NAME: Final = r"(?:\d+|[A-Za-z_$.-][\w$.-]*)"
 _TOKEN: Final = pattern(
@@ -68,8 +70,8 @@ _BAD: Final = {
     "!": "invalid type identifier",
 }
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
-_ESCAPE: Final = pattern(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
-_ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
+_UNKNOWN_ESCAPE: Final = pattern(r'(?:[^\\]|\\(?:[0-9A-Fa-f]{2}|[nt"\\]))*+\\')
+"""Pattern of the beginning of a string with an unknown escape, up to its backslash."""
 _RESULT: Final = pattern(rf"%({NAME})(?::\d+)?\s*(?:,\s*)?", re.ASCII)
 _STEP: Final = pattern(
     rf"\n[ \t]*(?=%{NAME}(?::\d+)?\s*[=,]|\"[\w$.]+\"\s*\(|[a-z_]\w*\.[a-z_][\w.]*(?:[\s(@]|$)"
@@ -294,6 +296,29 @@ class Lexer:
             self.wrong(message or f"expected '{token}'")
         self.move(self.end)
 
+    def tokens(self, *tokens: str) -> None:
+        """Read these words and punctuation marks, in this order."""
+        for token in tokens:
+            if token[0].isalpha():
+                self.keyword(token)
+            else:
+                self.expect(token)
+
+    def items(self, read: Callable[[], T], close: str = "", message: str = "") -> list[T]:
+        """Read and return items that `read` reads, separated by commas.
+
+        With `close`, the list may be empty, and the token `close` after it is read, too; `message`
+        is the error if it is missing.
+        """
+        if close and self.try_token(close):
+            return []
+        found = [read()]
+        while self.try_token(","):
+            found.append(read())
+        if close:
+            self.expect(close, message)
+        return found
+
     def closing(self) -> int:
         """Return the offset after the bracket that closes the current token; -1 if none does."""
         return self._closing()[0]
@@ -330,15 +355,10 @@ class Lexer:
 
     def string_value(self) -> bytes:
         """Return the bytes of the current token, which is a string or a quoted symbol."""
-        raw = self.tok[self.tok.index('"') + 1 : -1].encode("utf-8", "surrogateescape")
-        return _ESCAPE.sub(self._unescape, raw) if b"\\" in raw else raw
-
-    def _unescape(self, found: re.Match[bytes]) -> bytes:
-        if found[1]:
-            return bytes.fromhex(found[1].decode())
-        if found[2] not in _ESCAPED:
+        token = self.tok[self.tok.index('"') :]
+        if _UNKNOWN_ESCAPE.match(token):
             self.fail("unknown escape in string literal")
-        return _ESCAPED[found[2]]
+        return unquoted(token)
 
     # ----------------------------------------------------------- words, numbers and strings
 
@@ -465,11 +485,14 @@ def unquoted(text: str) -> bytes:
     inner = text[1:-1].encode("utf-8", "surrogateescape")
     if b"\\" not in inner:
         return inner
-    return _TO_ESCAPE.sub(lambda found: _UNESCAPED.get(found[1]) or _byte(found[1]), inner)
+    return _TO_ESCAPE.sub(
+        lambda found: _UNESCAPED.get(found[1]) or bytes.fromhex(found[1].decode()), inner
+    )
 
 
-def _byte(digits: bytes) -> bytes:
-    return bytes.fromhex(digits.decode())
+def plain_name(name: str) -> str:
+    """Return a name without its quotes and escapes; a name without quotes is returned unchanged."""
+    return unquoted(name).decode("utf-8", "surrogateescape") if name[0] == '"' else name
 
 
 # --------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from hloscope.mlir.text.lexer import Lexer
 from hloscope.mlir.text.parser_attributes import KNOWN_TYPES, AttributeParser
 from hloscope.mlir.text.parser_scopes import Scope
 from hloscope.support.lazy import pattern
+from hloscope.support.source import Source
 from hloscope.support.system import shared_lock
 
 # --------------------------------------------------------------------------------------------------
@@ -50,7 +51,6 @@ _NEXT: Final = pattern(
 _LOCATION: Final = pattern(r" loc\((#[^\W_]+)\)$")
 _TYPED: Final = " : "
 _type_of: Final = attrgetter("type")
-_new: Final = object.__new__
 
 
 class Lines:
@@ -170,7 +170,25 @@ class LineOperation(Operation):
 
     line: int
 
-    __init__ = object.__init__  # the reader sets the attributes, which is faster than a call
+    def __init__(
+        self,
+        template: Template,
+        operands: tuple[Value, ...],
+        location: Location,
+        source: Source,
+        line: int,
+    ) -> None:
+        """Set the fields except for the results; `start` and `end` are computed on demand."""
+        self.name = template.name
+        self.operands = operands
+        self.properties = template.properties
+        self.attributes = template.attributes
+        self.regions = copied(template.regions, self) if template.regions else ()
+        self.successors = self.successor_operands = ()
+        self.location = location
+        self.source = source
+        self.line = line
+        self.shared_key = template.shared_key
 
     def __getattr__(self, name: str) -> int:
         """Compute `start` and `end` on first use; Python calls this only for missing attributes."""
@@ -385,7 +403,8 @@ class LineTemplates:
                 ahead is None and location is UNKNOWN and not self._ends_op(lines, line)
             ):
                 break
-            name, lead, holes, pick, needed, types, properties, attributes, regions, key = template
+            lead, holes, needed = template.leading_operands, template.holes, template.operands
+            types = template.results
             result = names[place] if types else ""
             try:
                 if lead == 1:
@@ -396,7 +415,7 @@ class LineTemplates:
                     one, two = operands = scope[names[place + 1]], scope[names[place + 2]]
                     fits = one.type is needed[0] and two.type is needed[1]
                 else:
-                    operands = tuple(map(value_of, pick(names[place : place + holes])))
+                    operands = tuple(map(value_of, template.pick(names[place : place + holes])))
                     fits = False
             except KeyError:  # the operand is not defined
                 # A second definition of a name, or an operand of another type, is an error or a new
@@ -404,26 +423,10 @@ class LineTemplates:
                 break
             if result in scope or (not fits and tuple(map(_type_of, operands)) != needed):
                 break
-            operation = LineOperation()
-            operation.name = name
-            operation.operands = operands
-            operation.properties = properties
-            operation.attributes = attributes
-            operation.regions = copied(regions, operation) if regions else ()
-            operation.successors = operation.successor_operands = ()
-            operation.location = location
-            operation.source = source
-            operation.line = line
+            operation = LineOperation(template, operands, location, source, line)
             operation.parent = block
-            operation.shared_key = key
             if len(types) == 1:
-                value = scope[result] = _new(Value)  # its `__init__` takes longer than this
-                value.type = types[0]
-                value.owner = operation
-                value.index = 0
-                value.name = result
-                value.location = UNKNOWN
-                value.at = -1
+                value = scope[result] = Value(types[0], operation, 0, result)
                 operation.results = (value,)
             else:
                 self._scope.bind(operation, types, [(result, len(types), 0)] if types else [])
@@ -532,8 +535,8 @@ class LineTemplates:
             len(used) if named and used == written[1:] and len(used) < 3 else 0,
             len(written),
             _picker([written.index(at) for at in used]),
-            tuple(value.type for value in operation.operands),
-            tuple(value.type for value in operation.results),
+            tuple(operation.operand_types),
+            tuple(operation.result_types),
             operation.properties,
             operation.attributes,
             tuple(map(original, operation.regions)),

@@ -60,6 +60,7 @@ class AttributeParser:
         self.mnemonic_at = 0
         self.fail, self.report, self.keep = lexer.fail, lexer.report, lexer.keep
         self.peek, self.try_token, self.token = lexer.peek, lexer.try_token, lexer.expect
+        self.items, self.tokens = lexer.items, lexer.tokens
         self.try_keyword, self.keyword = lexer.try_keyword, lexer.keyword
         self.try_integer, self.integer = lexer.try_integer, lexer.integer
         self.floating, self.string = lexer.floating, lexer.string
@@ -101,20 +102,12 @@ class AttributeParser:
 
     def type_list(self) -> list[Type]:
         """Read one or more types separated by commas."""
-        types = [self.type()]
-        while self.lexer.try_token(","):
-            types.append(self.type())
-        return types
+        return self.lexer.items(self.type)
 
     def paren_types(self) -> list[Type]:
         """Read `(a, b)`."""
-        lexer = self.lexer
-        lexer.expect("(")
-        if lexer.try_token(")"):
-            return []
-        types = self.type_list()
-        lexer.expect(")")
-        return types
+        self.lexer.expect("(")
+        return self.lexer.items(self.type, ")")
 
     def result_types(self) -> list[Type]:
         """Read one type, or `(a, b)`."""
@@ -227,24 +220,14 @@ class AttributeParser:
     def _symbol_name(self) -> str:
         lexer = self.lexer
         token = lexer.tok
-        name = (
-            lexer.string_value().decode("utf-8", "surrogateescape")
-            if token[1] == '"'
-            else token[1:]
-        )
+        quoted = token[1] == '"'
+        name = lexer.string_value().decode("utf-8", "surrogateescape") if quoted else token[1:]
         lexer.next()
         return name
 
     def _array(self) -> Attribute:
-        lexer = self.lexer
-        lexer.next()
-        elements: list[Attribute] = []
-        while not (lexer.tok == "]" and not elements):
-            elements.append(self.attribute())
-            if not lexer.try_token(","):
-                break
-        lexer.expect("]")
-        return ArrayAttr(tuple(elements))
+        self.lexer.next()
+        return ArrayAttr(tuple(self.lexer.items(self.attribute, "]")))
 
     def entries(self) -> dict[str, Attribute]:
         """Read the entries of `{a = 1, b}`, in order."""

@@ -218,11 +218,7 @@ def _tuple(parser: AttributeParser) -> Type:
     lexer = parser.lexer
     lexer.next()
     lexer.expect("<", "expected '<' in tuple type")
-    if lexer.try_token(">"):
-        return TupleType(())
-    elements = parser.type_list()
-    lexer.expect(">", "expected '>' in tuple type")
-    return TupleType(tuple(elements))
+    return TupleType(tuple(lexer.items(parser.type, ">", "expected '>' in tuple type")))
 
 
 def _memref(parser: AttributeParser) -> Type:
@@ -418,9 +414,7 @@ def _dense_array(parser: AttributeParser, type: Type | None) -> Attribute:
     if lexer.try_token(">"):
         return DenseArrayAttr(element, ())
     lexer.expect(":", "expected ':' after dense array type")
-    elements = [_array_element(lexer, element)]
-    while lexer.try_token(","):
-        elements.append(_array_element(lexer, element))
+    elements = lexer.items(lambda: _array_element(lexer, element))
     lexer.expect(">", "expected '>' to close an array attribute")
     return DenseArrayAttr(element, tuple(elements))
 

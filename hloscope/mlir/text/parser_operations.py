@@ -98,6 +98,7 @@ class OperationParser:
         """Set methods of `OpAsmParser` to those of the parsers that this parser contains."""
         self.fail, self.report, self.keep = lexer.fail, lexer.report, lexer.keep
         self.peek, self.try_token, self.token = lexer.peek, lexer.try_token, lexer.expect
+        self.items, self.tokens = lexer.items, lexer.tokens
         self.try_keyword, self.keyword = lexer.try_keyword, lexer.keyword
         self.try_integer, self.integer = lexer.try_integer, lexer.integer
         self.floating, self.string = lexer.floating, lexer.string
@@ -164,30 +165,28 @@ class OperationParser:
         return operation
 
     def _result_names(self) -> list[tuple[str, int, int]]:
-        lexer = self.lexer
-        names = []
-        while True:
-            if lexer.kind != "value":
-                lexer.wrong("expected valid ssa identifier")
-            name, at = lexer.tok[1:], lexer.start
-            if "#" in name:
-                lexer.wrong("expected '=' after SSA name")
-            lexer.move(lexer.end)
-            count = 1
-            if lexer.tok == ":":
-                lexer.next()
-                if lexer.kind != "number" or not lexer.tok.isdecimal():
-                    lexer.wrong("expected integer number of results")
-                count = int(lexer.tok[:10])
-                if count < 1:
-                    lexer.fail_plainly("expected named operation to have at least 1 result", at)
-                lexer.next()
-            names.append((name, count, at))
-            if lexer.tok != ",":
-                break
-            lexer.next()
-        lexer.expect("=", "expected '=' after SSA name")
+        names = self.lexer.items(self._result_name)
+        self.lexer.expect("=", "expected '=' after SSA name")
         return names
+
+    def _result_name(self) -> tuple[str, int, int]:
+        """Read `%name` or `%name:count`; return the name, the count and the offset."""
+        lexer = self.lexer
+        if lexer.kind != "value":
+            lexer.wrong("expected valid ssa identifier")
+        name, at = lexer.tok[1:], lexer.start
+        if "#" in name:
+            lexer.wrong("expected '=' after SSA name")
+        lexer.move(lexer.end)
+        count = 1
+        if lexer.try_token(":"):
+            if lexer.kind != "number" or not lexer.tok.isdecimal():
+                lexer.wrong("expected integer number of results")
+            count = int(lexer.tok[:10])
+            if count < 1:
+                lexer.fail_plainly("expected named operation to have at least 1 result", at)
+            lexer.next()
+        return name, count, at
 
     # ----------------------------------------------------------------------------- generic form
 
@@ -271,21 +270,16 @@ class OperationParser:
         self.lexer.fail_plainly(message, at, end)
 
     def _successors(self) -> tuple[Block, ...]:
-        lexer = self.lexer
-        lexer.next()
-        blocks = [self.scope.block()]
-        while self.try_token(","):
-            blocks.append(self.scope.block())
-        lexer.expect("]")
+        self.lexer.next()
+        blocks = self.lexer.items(self.scope.block)
+        self.lexer.expect("]")
         return tuple(blocks)
 
     def _generic_regions(self, name: str) -> tuple[Region, ...]:
         lexer = self.lexer
         lexer.next()
         used = self.scope.used
-        regions = [self._op_region(name, (), pretty=False)]
-        while self.try_token(","):
-            regions.append(self._op_region(name, (), pretty=False))
+        regions = lexer.items(lambda: self._op_region(name, (), pretty=False))
         lexer.expect(")", "expected ')' to end region list")
         self.scope.used = used
         return tuple(regions)
@@ -574,17 +568,14 @@ class OperationParser:
 
     def arguments(self, *, types: bool) -> list[Argument]:
         """Read arguments `(%a: t, %b: t)`; without `types`, the text is `(%a, %b)`."""
-        lexer = self.lexer
-        lexer.expect("(")
-        found: list[Argument] = []
-        while not (lexer.tok == ")" and not found):
+
+        def argument() -> Argument:
             use = self.scope.use()
             type = None
             if types:
-                lexer.expect(":")
+                self.lexer.expect(":")
                 type = self.attributes.type()
-            found.append(Argument(use.name, type, use.at, self.attributes.aliases.location()))  # type: ignore[arg-type]
-            if not self.try_token(","):
-                break
-        lexer.expect(")")
-        return found
+            return Argument(use.name, type, use.at, self.attributes.aliases.location())  # type: ignore[arg-type]
+
+        self.lexer.expect("(")
+        return self.lexer.items(argument, ")")

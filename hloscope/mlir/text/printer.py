@@ -28,7 +28,7 @@ from hloscope.mlir.text.asm import UnfitError, Write
 from hloscope.mlir.text.functions import INSIDE, WRITERS
 from hloscope.mlir.text.lexer import quoted, symbol
 from hloscope.mlir.text.numbering import Aliases, Names, NoAliases, mlir_names, source_names
-from hloscope.mlir.types import type_text
+from hloscope.mlir.types import function_text, text_with, type_text
 from hloscope.support.lazy import pattern
 from hloscope.support.source import Source
 
@@ -109,10 +109,8 @@ def source_printer(dialects: Dialects, most_ops: int | None = None) -> Callable[
 
 def _outermost(operation: Operation) -> Operation:
     """Return the op at the root of the tree that contains `operation`."""
-    block = operation.parent
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        operation = block.parent.parent
-        block = operation.parent
+    while (around := operation.around) is not None:
+        operation = around
     return operation
 
 
@@ -353,18 +351,21 @@ class Printer:
 
     # What pretty forms call: see `asm.AsmPrinter`.
 
-    def write(self, text: str) -> None:
-        """Write text unchanged."""
-        self._parts.append(text)
-
-    def value(self, value: Value) -> None:
-        """Write `%name`."""
-        self._parts.append(self.names.values[value])
+    def write(self, *parts: str | Value) -> None:
+        """Write texts unchanged, and values as `%name`."""
+        names = self.names.values
+        self._parts += [part if isinstance(part, str) else names[part] for part in parts]
 
     def values(self, values: Sequence[Value]) -> None:
         """Write `%a, %b`."""
         names = self.names.values
         self._parts.append(", ".join([names[value] for value in values]))
+
+    def typed(self, values: Sequence[Value]) -> None:
+        """Write `%a, %b : t, u`."""
+        self.values(values)
+        self._parts.append(" : ")
+        self.types(values)
 
     def argument(self, argument: Value, attributes: Attribute | None = None) -> None:
         """Write `%a: t {…}` of a region's argument, with its location if locations are printed.
@@ -381,17 +382,14 @@ class Printer:
         """Write a type."""
         self._parts.append(self.type_text(type))
 
-    def types(self, types: Sequence[Type]) -> None:
-        """Write types separated by commas."""
-        self._parts.append(", ".join([self.type_text(type) for type in types]))
+    def types(self, values: Sequence[Value]) -> None:
+        """Write the types of values, separated by commas."""
+        self._parts.append(", ".join([self.type_text(value.type) for value in values]))
 
-    def function_type(self, inputs: Sequence[Type], results: Sequence[Type]) -> None:
+    def function_type(self, operands: Sequence[Value], results: Sequence[Value]) -> None:
         """Write `(a, b) -> c`, with parentheses around results unless there is exactly one."""
-        left = ", ".join([self.type_text(type) for type in inputs])
-        right = ", ".join([self.type_text(type) for type in results])
-        if len(results) != 1 or isinstance(results[0], FunctionType):
-            right = f"({right})"
-        self._parts.append(f"({left}) -> {right}")
+        inputs, outputs = [x.type for x in operands], [x.type for x in results]
+        self._parts.append(function_text(inputs, outputs, self.type_text))
 
     def attribute(self, attribute: Attribute, *, type: bool = True) -> None:
         """Write an attribute, with its `: type` unless `type` is false."""
@@ -443,7 +441,7 @@ class Printer:
         if op.attributes:
             parts.append(f" {{{self._entries(op.attributes)}}}")
         parts.append(" : ")
-        self.function_type([v.type for v in op.operands], [v.type for v in op.results])
+        self.function_type(op.operands, op.results)
 
     def region(self, region: Region, *, arguments: bool = True, terminator: bool = True) -> None:
         """Write a region as `{…}`.
@@ -515,17 +513,10 @@ class Printer:
                 return type_text(type).removesuffix(f"{type.encoding}>") + (
                     f"{self._aliases.placeholder(name, encoding)}>"
                 )
-            case TupleType(elements):
-                text = f"tuple<{', '.join(map(self.type_text, elements))}>"
-                is_long = len(elements) > LONG_TUPLE
+            case TupleType() | FutureType() | FunctionType():
+                text = text_with(type, self.type_text)
+                is_long = isinstance(type, TupleType) and len(type.elements) > LONG_TUPLE
                 return self._aliases.placeholder("!tuple", text) if is_long else text
-            case FutureType(elements):
-                return f"!stablehlo.future<{', '.join(map(self.type_text, elements))}>"
-            case FunctionType(inputs, results):
-                left = ", ".join(map(self.type_text, inputs))
-                right = ", ".join(map(self.type_text, results))
-                single = len(results) == 1 and not isinstance(results[0], FunctionType)
-                return f"({left}) -> {right}" if single else f"({left}) -> ({right})"
             case _:
                 return type_text(type)
 
@@ -612,8 +603,7 @@ class OpLocations:
 
 def _op_around(block: object) -> Operation | None:
     """Return the op that contains a block; `None` if there is none or it has no source."""
-    region = block.parent if isinstance(block, Block) else None
-    op = region.parent if region is not None else None
+    op = block.owner if isinstance(block, Block) else None
     return op if op is not None and op.source is not None else None
 
 

@@ -173,15 +173,13 @@ class _Uniform:
         Append them to `axes` and `blocks`.
         """
         parser = self.parser
-        if parser.try_token("}"):
-            return
-        while True:
+
+        def block() -> None:
             axes.append(_int64(parser))
             parser.token(":")
             blocks.append(_int64(parser))
-            if not parser.try_token(","):
-                break
-        parser.token("}")
+
+        parser.items(block, "}")
 
     def _list(self) -> tuple[int, ...]:
         """Read a list of scales after `{`, which may be nested.

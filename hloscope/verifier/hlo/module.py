@@ -16,7 +16,6 @@ from hloscope.hlo_parser import (
     ShapeIndex,
     index_text,
     parse_type,
-    print_type,
     read_aliasing,
     read_type,
 )
@@ -45,7 +44,7 @@ from hloscope.ops import (
     fused_twice,
 )
 from hloscope.support.source import Span
-from hloscope.verifier.hlo.rules import bounds_as_sizes, same
+from hloscope.verifier.hlo.rules import bounds_as_sizes, same, text_of
 from hloscope.verifier.hlo.types import opcode, started_op
 
 # --------------------------------------------------------------------------------------------------
@@ -110,14 +109,14 @@ def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
     )
     for what, own, header in pairs:
         if not same(own, header):
-            texts = [print_type(t, layout=False) for t in (own, header)]
-            message = f"{what} of the entry is {texts[0]}, entry_computation_layout says {texts[1]}"
-            yield Diagnostic(message, module.entry.span)
+            message = f"{what} of the entry is {text_of(own)}, entry_computation_layout says"
+            yield Diagnostic(f"{message} {text_of(header)}", module.entry.span)
 
 
 def read_signature(text: str) -> tuple[tuple[Type, ...], Type]:
     """Return the parameter types and the result type of a signature: `{(f32[2], s32[])->f32[2]}`.
 
+    >>> from hloscope.hlo_parser import print_type
     >>> [print_type(t) for t in read_signature("{(f32[2]{0}, /*index=1*/s32[])->f32[2]{0}}")[0]]
     ['f32[2]{0}', 's32[]']
 
@@ -201,8 +200,8 @@ def _takes(ins: Instruction, callee: Computation, given: tuple[Type, ...]) -> It
     for i, (have, want) in enumerate(zip(given, inputs, strict=True)):
         if not same(bounds_as_sizes(have), bounds_as_sizes(want)):
             yield Diagnostic(
-                f"`{opcode(ins)}` gives {callee.name} {_text(have)} as parameter {i}, it takes"
-                f" {_text(want)}",
+                f"`{opcode(ins)}` gives {callee.name} {text_of(have)} as parameter {i}, it takes"
+                f" {text_of(want)}",
                 ins.span,
             )
 
@@ -211,18 +210,14 @@ def _returns(ins: Instruction, callee: Computation, needed: Type) -> Iterator[Di
     (returned,) = callee.results
     if not same(returned, needed):
         yield Diagnostic(
-            f"{callee.name} returns {_text(returned)}, `{opcode(ins)}` needs {_text(needed)}",
+            f"{callee.name} returns {text_of(returned)}, `{opcode(ins)}` needs {text_of(needed)}",
             ins.span,
         )
 
 
-def _text(type_: Type) -> str:
-    return print_type(type_, layout=False)
-
-
 def _call(ins: Instruction) -> Iterator[Diagnostic]:
     callee = ins.calls[0]
-    yield from _takes(ins, callee, tuple(o.type for o in ins.operands))
+    yield from _takes(ins, callee, ins.operand_types)
     yield from _returns(ins, callee, ins.type)
 
 
@@ -235,7 +230,7 @@ def _begun(ins: Instruction) -> Iterator[Diagnostic]:
     if not isinstance(ins.op, Call | Fusion) or not ins.calls:
         return
     callee = ins.calls[0]
-    given = tuple([o.type for o in ins.operands])
+    given = ins.operand_types
     yield from _takes(ins, callee, (*given, *callee.arguments[len(given) :]))
     if ins.type != TupleType(()):  # else the type leaves the result out until it is done
         yield from _returns(ins, callee, ins.type)
@@ -251,7 +246,7 @@ def _while(ins: Instruction) -> Iterator[Diagnostic]:
     yield from _takes(ins, body, (state,))
     yield from _returns(ins, body, state)
     if not same(ins.type, state):
-        message = f"`while` is declared {_text(ins.type)}, its operand is {_text(state)}"
+        message = f"`while` is declared {text_of(ins.type)}, its operand is {text_of(state)}"
         yield Diagnostic(message, ins.span, "while_c3")
 
 
@@ -281,20 +276,18 @@ def _async(ins: Instruction) -> Iterator[Diagnostic]:
             f" `{others[0].name}` is another"
         )
         yield Diagnostic(message, ins.span)
-    yield from _takes(ins, callee, tuple(o.type for o in ins.operands))
+    yield from _takes(ins, callee, ins.operand_types)
     match ins.type:
         case TupleType((inputs, result, *_)):
-            given = TupleType(tuple([o.type for o in ins.operands]))
+            given = TupleType(ins.operand_types)
             if not same(inputs, given):
-                message = (
-                    f"the first part of the type is {_text(inputs)}, the operands {_text(given)}"
-                )
-                yield Diagnostic(message, ins.span)
+                message = f"the first part of the type is {text_of(inputs)}, the operands"
+                yield Diagnostic(f"{message} {text_of(given)}", ins.span)
             if result == TupleType(()):
                 return  # the type leaves the result out until it is done
             yield from _returns(ins, callee, result)
         case _:
-            message = f"`async-start` is declared {_text(ins.type)}, needs (operands, result, …)"
+            message = f"`async-start` is declared {text_of(ins.type)}, needs (operands, result, …)"
             yield Diagnostic(message, ins.span)
 
 
@@ -359,7 +352,7 @@ def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
     text = dict(getattr(ins.op, "settings", ())).get(OPERAND_ALIASING)
     if text is None or isinstance(ins.op, AsyncStart):
         return  # XLA checks the started op, not its start
-    operands = tuple([operand.type for operand in ins.operands])
+    operands = ins.operand_types
     for entry in _entries(OPERAND_ALIASING, text, ins.span):
         if isinstance(entry, Diagnostic):
             yield entry
@@ -479,4 +472,4 @@ def _place(what: str, entry: Aliasing) -> str:
 
 
 def _or_none(type_: Type | None) -> str:
-    return "nothing" if type_ is None else print_type(type_, layout=False)
+    return "nothing" if type_ is None else text_of(type_)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic, HloscopeError
-from hloscope.hlo_parser import print_type
 from hloscope.ir import Computation, Instruction, Module, Op, TupleType, Type, users
 from hloscope.ops import (
     NO_GROUPS,
@@ -26,7 +25,7 @@ from hloscope.ops import (
     SendDone,
     Tuple,
 )
-from hloscope.verifier.hlo.rules import equal_up_to_precision, same
+from hloscope.verifier.hlo.rules import equal_up_to_precision, same, text_of
 from hloscope.verifier.hlo.types import opcode
 
 # --------------------------------------------------------------------------------------------------
@@ -119,16 +118,16 @@ def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnosti
     elif isinstance(ins.op, AsyncDone):
         result = _result_type(operand, start)
         if result is not None and not _type_comparison(start)(result, ins.type):
-            have, want = (print_type(t, layout=False) for t in (ins.type, result))
-            yield Diagnostic(f"`async-done` is declared {have}, its start makes {want}", ins.span)
+            message = f"`async-done` is declared {text_of(ins.type)}, its start makes"
+            yield Diagnostic(f"{message} {text_of(result)}", ins.span)
         return
     added, lacking = len(ins.operands) - 1, _missing_operands(start)
     if added > lacking:
         message = f"`{opcode(ins)}` adds {added} operands, `{start.name}` lacks {lacking}"
         yield Diagnostic(message, ins.span)
     if not same(operand.type, ins.type):
-        have, want = (print_type(t, layout=False) for t in (ins.type, operand.type))
-        yield Diagnostic(f"`async-update` is declared {have}, its operand is {want}", ins.span)
+        message = f"`async-update` is declared {text_of(ins.type)}, its operand is"
+        yield Diagnostic(f"{message} {text_of(operand.type)}", ins.span)
 
 
 def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:

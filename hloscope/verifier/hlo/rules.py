@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any, Final
 
@@ -83,7 +84,7 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
     if len(results) != len(ins.operands):
         raise VerifyError(f"{len(results)} results for {len(ins.operands)} operands")
     pairs = []
-    for given, made in zip((o.type for o in ins.operands), results, strict=True):
+    for given, made in zip(ins.operand_types, results, strict=True):
         operand, result = array_of(given), array_of(made)
         if not equal_up_to_precision(
             operand, TensorType(result.element, operand.sizes, None, operand.bounds)
@@ -93,6 +94,11 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
             )
         pairs.append((operand, result))
     return pairs
+
+
+def text_of(type_: Type) -> str:
+    """Return a type as HLO text without its layout, for messages."""
+    return print_type(type_, layout=False)
 
 
 def array_of(type_: Type) -> TensorType:
@@ -113,7 +119,7 @@ def _check_body(ins: Instruction) -> None:
     for callee in ins.calls:
         types = (*callee.arguments, *callee.results)
         if len(types) != 3 or not all(isinstance(t, TensorType) and not t.rank for t in types):
-            texts = [print_type(t, layout=False) for t in types]
+            texts = [text_of(t) for t in types]
             raise VerifyError(
                 f"{callee.name} is ({', '.join(texts[:-1])}) -> {texts[-1]}, needs to make one"
                 " scalar of two"
@@ -158,10 +164,11 @@ def _check_scaled(small: TensorType, big: TensorType, d: int, times: int | None,
         known = part is not None and whole is not None
         fits = others[0] == others[1] and (not known or _is_multiple(part, whole, times))
     if not fits:
-        texts = [print_type(t, layout=False) for t in (small, big)]
         among = "" if times is None else f" among {times} members"
-        message = f"{texts[0]} and {texts[1]} do not fit along dimension {d}{among}"
-        raise VerifyError(message, rule=rule)
+        raise VerifyError(
+            f"{text_of(small)} and {text_of(big)} do not fit along dimension {d}{among}",
+            rule=rule,
+        )
 
 
 def _is_multiple(part: Any, whole: Any, times: int | None) -> bool:
@@ -184,8 +191,9 @@ def _all_to_all(ins: Instruction) -> None:
         for operand, result in pairs:
             _check_same(operand, result)
             if not same(pairs[0][0], operand):
-                texts = [print_type(t, layout=False) for t in (pairs[0][0], operand)]
-                raise VerifyError(f"operands are {texts[0]} and {texts[1]}, need to be alike")
+                raise VerifyError(
+                    f"operands are {text_of(pairs[0][0])} and {text_of(operand)}, need to be alike"
+                )
         return
     split = op.split_dimension
     concat = split if op.concat_dimension is None else op.concat_dimension
@@ -202,23 +210,22 @@ def _all_to_all(ins: Instruction) -> None:
 def _check_same(inferred: TensorType, result: TensorType) -> None:
     """Check that the declared type `result` equals the inferred type `inferred`."""
     if not equal_up_to_precision(inferred, result):
-        have, want = (print_type(t, layout=False) for t in (result, inferred))
-        raise VerifyError(f"a result is declared {have}, but the operand makes it {want}")
+        raise VerifyError(
+            f"a result is declared {text_of(result)}, but the operand makes it {text_of(inferred)}"
+        )
 
 
 def _collective_permute(ins: Instruction) -> None:
     """Check `collective-permute`: results have the operands' types, or one array is updated."""
-    types = tuple([o.type for o in ins.operands])
+    types = ins.operand_types
     results = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
     if not is_in_place(types):
         ins.op.verify(types, results)
         return
     if not all(map(_is_part, leaves(types[0]), leaves(types[1]))):
-        parts = [print_type(t, layout=False) for t in types[:2]]
-        raise VerifyError(f"{parts[0]} is not a part of {parts[1]}")
+        raise VerifyError(f"{text_of(types[0])} is not a part of {text_of(types[1])}")
     if not equal_up_to_precision(types[1], ins.type):
-        have, want = (print_type(t, layout=False) for t in (ins.type, types[1]))
-        raise VerifyError(f"it is declared {have}, writes into {want}")
+        raise VerifyError(f"it is declared {text_of(ins.type)}, writes into {text_of(types[1])}")
 
 
 def _is_part(sent: Type, into: Type) -> bool:
@@ -251,17 +258,9 @@ _MOST_LITERAL: Final = 1 << 16
 """Maximum number of characters of a literal whose elements are checked."""
 
 
-def _text(type_: Type) -> str:
-    return print_type(type_, layout=False)
-
-
-def _types(ins: Instruction) -> tuple[Type, ...]:
-    return tuple([o.type for o in ins.operands])
-
-
 def _broadcast(ins: Instruction) -> None:
     """Check a `broadcast`: HLO does not repeat dimensions of size 1."""
-    op, (operand,), result = ins.op, _types(ins), ins.type
+    op, (operand,), result = ins.op, ins.operand_types, ins.type
     assert isinstance(op, BroadcastInDim)
     op.verify((operand,), (result,))
     if not isinstance(operand, TensorType) or not isinstance(result, TensorType):
@@ -281,7 +280,7 @@ def _bitcast(ins: Instruction) -> None:
 
     Tiled layouts are not checked, since they may be padded. Floats may change precision.
     """
-    (operand,), result = _types(ins), ins.type
+    (operand,), result = ins.operand_types, ins.type
     if not isinstance(operand, TensorType) or not isinstance(result, TensorType):
         return
     if not (operand.is_static and result.is_static):
@@ -299,7 +298,7 @@ def _bitcast(ins: Instruction) -> None:
 def _bitcast_convert(ins: Instruction) -> None:
     """Check a `bitcast-convert`; booleans may count as bits or as bytes."""
     assert isinstance(ins.op, BitcastConvert)
-    (operand,) = _types(ins)
+    (operand,) = ins.operand_types
     try:
         ins.op.verify((operand,), (ins.type,))
     except VerifyError as error:
@@ -312,7 +311,7 @@ def _constant(ins: Instruction) -> None:
     """Check that the literal of a constant is valid for the declared type."""
     assert isinstance(ins.op, Constant)
     if isinstance(ins.type, TensorType) and None in ins.type.most:
-        raise VerifyError(f"it is declared {_text(ins.type)}, needs known sizes")
+        raise VerifyError(f"it is declared {text_of(ins.type)}, needs known sizes")
     literal = ins.op.literal
     text = str(literal)
     is_complex = isinstance(ins.type, TensorType) and ins.type.element.kind == "complex"
@@ -342,8 +341,8 @@ def _rng(ins: Instruction) -> None:
     if len(ins.operands) > 2:
         shape = array_of(ins.operands[2].type)
         if shape.element.kind not in ("signed", "unsigned") or shape.rank > 1:
-            raise VerifyError(f"the sizes are {_text(shape)}, need to be a vector of integers")
-    a, b, result = [array_of(t).element for t in (*_types(ins)[:2], ins.type)]
+            raise VerifyError(f"the sizes are {text_of(shape)}, need to be a vector of integers")
+    a, b, result = [array_of(t).element for t in (*ins.operand_types[:2], ins.type)]
     if not a == b == result:
         raise VerifyError(f"operands are of {a} and {b}, the result of {result}", rule="rng_c1")
     if ins.op.rng_distribution == "NORMAL" and a.kind != "float":
@@ -352,7 +351,7 @@ def _rng(ins: Instruction) -> None:
 
 def _dynamic_reshape(ins: Instruction) -> None:
     """Check a `dynamic-reshape`: sizes are scalar operands, and declared sizes are bounds."""
-    operand, *sizes = [t for t in _types(ins) if isinstance(t, TensorType)]
+    operand, *sizes = [t for t in ins.operand_types if isinstance(t, TensorType)]
     result = ins.type
     assert isinstance(result, TensorType)
     if operand.element != result.element:
@@ -371,8 +370,8 @@ def _conditional(ins: Instruction) -> None:
     assert isinstance(ins.op, Case)
     selector, name = array_of(ins.operands[0].type), "pred" if ins.op.predicated else "s32"
     if selector.element.name != name:
-        raise VerifyError(f"operand 0 of `conditional` is {_text(selector)}, needs {name}[]")
-    ins.op.verify(_types(ins), (ins.type,), ins.calls)
+        raise VerifyError(f"operand 0 of `conditional` is {text_of(selector)}, needs {name}[]")
+    ins.op.verify(ins.operand_types, (ins.type,), ins.calls)
 
 
 def _dot(ins: Instruction) -> None:
@@ -380,7 +379,7 @@ def _dot(ins: Instruction) -> None:
     assert isinstance(ins.op, DotGeneral)
     if len(ins.operands) > 2 and not (ins.op.sparsity or ins.op.sparsity_config):
         raise VerifyError(f"`dot` has {len(ins.operands)} operands, needs 2")
-    ins.op.verify(_types(ins), (ins.type,), ins.calls)
+    ins.op.verify(ins.operand_types, (ins.type,), ins.calls)
 
 
 def _tuple_elements(ins: Instruction, *needed: str) -> tuple[Type, ...]:
@@ -394,13 +393,13 @@ def _tuple_elements(ins: Instruction, *needed: str) -> tuple[Type, ...]:
     assert isinstance(ins.type, TupleType)
     found = ins.type.elements
     if len(found) != len(needed):
-        raise VerifyError(f"it is declared {_text(ins.type)}, needs ({', '.join(needed)})")
+        raise VerifyError(f"it is declared {text_of(ins.type)}, needs ({', '.join(needed)})")
     for part, name in zip(found, needed, strict=True):
         is_context = isinstance(part, TensorType) and part == TensorType(ELEMENT_TYPES["u32"], ())
         if (name == "token[]" and not isinstance(part, TokenType)) or (
             name == "u32[]" and not is_context
         ):
-            raise VerifyError(f"it is declared {_text(ins.type)}, needs ({', '.join(needed)})")
+            raise VerifyError(f"it is declared {text_of(ins.type)}, needs ({', '.join(needed)})")
     return found
 
 
@@ -416,7 +415,7 @@ def _outfeed(ins: Instruction) -> None:
     """Check an `outfeed`: its operand has the type in `outfeed_shape`, if that is given."""
     shape = dict(getattr(ins.op, "settings", ())).get("outfeed_shape")
     if shape is not None and not same(parse_type(shape), ins.operands[0].type):
-        have = _text(ins.operands[0].type)
+        have = text_of(ins.operands[0].type)
         raise VerifyError(f"`outfeed_shape` is {shape}, the operand is {have}")
 
 
@@ -425,11 +424,13 @@ def _random_bits(ins: Instruction) -> None:
     if isinstance(ins.type, TupleType):
         state, _ = _tuple_elements(ins, "state", "bits")
         if not same(state, ins.operands[0].type):
-            raise VerifyError(f"the state becomes {_text(state)}, was {_text(*_types(ins))}")
+            raise VerifyError(
+                f"the state becomes {text_of(state)}, was {text_of(*ins.operand_types)}"
+            )
 
 
 def _top_k(ins: Instruction) -> None:
-    ins.op.verify(_types(ins), _tuple_elements(ins, "values", "indices"))
+    ins.op.verify(ins.operand_types, _tuple_elements(ins, "values", "indices"))
 
 
 def _accept(ins: Instruction) -> None:
@@ -443,7 +444,7 @@ def _convolution(ins: Instruction) -> None:
     features may be unknown on both sides.
     """
     assert isinstance(ins.op, Convolution)
-    lhs, rhs = _types(ins)
+    lhs, rhs = ins.operand_types
     feature = ins.op.dimensions.input_feature
     if isinstance(lhs, TensorType) and isinstance(rhs, TensorType):
         features = ins.op.dimensions.kernel_input_feature
@@ -452,10 +453,10 @@ def _convolution(ins: Instruction) -> None:
         unknown = [d for d, size in enumerate(rhs.sizes) if size is None and d != features]
         if unknown or len({size is None for size in pair}) > 1:
             raise VerifyError(
-                f"operands are {_text(lhs)} and {_text(rhs)}, need a kernel of known sizes and a"
-                " number of input features that both know or neither"
+                f"operands are {text_of(lhs)} and {text_of(rhs)}, need a kernel of known sizes and"
+                " a number of input features that both know or neither"
             )
-    inferred = ins.op.infer(_types(ins))
+    inferred = ins.op.infer(ins.operand_types)
     assert isinstance(inferred, TensorType)
     check_declared_sizes(inferred, (ins.type,), "convolution_c25")
 
@@ -469,7 +470,7 @@ def check_features(ins: Instruction) -> None:
     assert isinstance(ins.op, Convolution)
     rhs, feature = ins.operands[1].type, ins.op.dimensions.kernel_output_feature
     if isinstance(rhs, TensorType) and feature < rhs.rank and rhs.sizes[feature] is None:
-        raise VerifyError(f"the kernel is {_text(rhs)}, needs a known number of output features")
+        raise VerifyError(f"the kernel is {text_of(rhs)}, needs a known number of output features")
 
 
 OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
@@ -533,45 +534,38 @@ def bounds_of(type_: Type) -> list[tuple[int | None, ...]]:
     return [type_.bounds if isinstance(type_, TensorType) else ()]
 
 
-def has_no_bounds(type_: Type) -> bool:
-    """Does no array in the type have bounds?"""
-    if isinstance(type_, TensorType):
-        return not type_.bounds
-    return not isinstance(type_, TupleType) or all(map(has_no_bounds, type_.elements))
-
-
 def equal_lists(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
     """Do two lists have equal types, except for layouts and the precision of floats?
 
     XLA compares types so. With `wider`, element types may differ in any way.
     """
-    return len(a) == len(b) and all(_same(x, y, wider) for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(map(partial(_same, free="any" if wider else "float"), a, b))
 
 
-def _same(a: Type, b: Type, wider: bool) -> bool:
-    """Are two types equal except for layouts and the precision of floats?
+def _same(a: Type, b: Type, free: str) -> bool:
+    """Are two types equal except for layouts? A buffer type equals the type of its array.
 
-    With `wider`, element types may differ in any way. A buffer type equals the type of its array.
+    `free` tells which element types may differ: `any`, those that are `float`, or none if empty.
     """
     match a, b:
         case TensorType(), TensorType():
             x, y = a.element, b.element
-            if x != y and (wider or x.kind == y.kind == "float"):
+            if x != y and (free == "any" or free == x.kind == y.kind == "float"):
                 a = replace(a, element=y)
             return compatible(a, b)
-        case TupleType(), TupleType():
-            return equal_lists(a.elements, b.elements, wider=wider)
+        case TupleType(x), TupleType(y):
+            return len(x) == len(y) and all(map(partial(_same, free=free), x, y))
         case BufferType(), _:
-            return _same(a.element, b, wider)
+            return _same(a.element, b, free)
         case _, BufferType():
-            return _same(a, b.element, wider)
+            return _same(a, b.element, free)
         case _:
             return compatible(a, b)
 
 
 def equal_up_to_precision(a: Type, b: Type) -> bool:
     """Are two types equal, except for layouts and the precision of floats?"""
-    return _same(a, b, wider=False)
+    return _same(a, b, "float")
 
 
 def same(a: Type, b: Type) -> bool:
@@ -582,13 +576,4 @@ def same(a: Type, b: Type) -> bool:
     ...     parse_type("f32[2]"), parse_type("bf16[2]"))
     (True, False)
     """
-    match a, b:
-        case TupleType(), TupleType():
-            alike_parts = len(a.elements) == len(b.elements)
-            return alike_parts and all(map(same, a.elements, b.elements))
-        case BufferType(), _:
-            return same(a.element, b)
-        case _, BufferType():
-            return same(a, b.element)
-        case _:
-            return compatible(a, b)
+    return _same(a, b, "")

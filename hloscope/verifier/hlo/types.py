@@ -19,7 +19,6 @@ from hloscope.hlo_parser import (
 )
 from hloscope.ir import (
     BufferType,
-    ElementType,
     IncompatibleTypesError,
     Instruction,
     Op,
@@ -69,12 +68,13 @@ from hloscope.ops import (
 )
 from hloscope.verifier.hlo.rules import (
     OWN_RULES,
+    array_of,
     bounds_as_sizes,
     bounds_of,
     check_features,
     equal_lists,
     equal_up_to_precision,
-    has_no_bounds,
+    text_of,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def inferred(ins: Instruction) -> Type | None:
     except VerifyError as error:
         raise VerifyError(_message_of(ins, error), span=ins.span, rule=error.rule) from None
     try:
-        return ins.op.infer(tuple([o.type for o in ins.operands]), ins.calls)
+        return ins.op.infer(ins.operand_types, ins.calls)
     except VerifyError:  # the type must be declared, or only StableHLO refuses the operands
         return None
 
@@ -139,18 +139,18 @@ def _check(ins: Instruction) -> None:
         IncompatibleTypesError: The declared type differs from the inferred one.
         VerifyError: Another rule is violated.
     """
-    operands = tuple([o.type for o in ins.operands])
+    operands = ins.operand_types
     needed = signature(ins.op)
     if needed is not None and not (needed.takes(operands) and needed.gives(ins.type)):
         needed.refuse(opcode(ins), operands, ins.type)
     # XLA infers sizes from bounds, so that the op is checked on the arrays of those bounds.
-    if not all(map(has_no_bounds, (ins.type, *operands))):
+    if any(any(bounds_of(type_)) for type_ in (ins.type, *operands)):
         if isinstance(ins.op, Convolution):
             check_features(ins)
         if isinstance(ins.op, _RETURNING_OPERAND) and bounds_of(ins.type) != bounds_of(operands[0]):
             raise IncompatibleTypesError((without_layouts(operands[0]),), (ins.type,))
         ins = _with_bounds_as_sizes(ins)
-        operands = tuple([o.type for o in ins.operands])
+        operands = ins.operand_types
     if isinstance(ins.op, AsyncStart):
         _check_start(ins)
         return
@@ -184,7 +184,7 @@ def _check_start(ins: Instruction) -> None:
     inner = started_op(ins)
     if inner is None:
         if isinstance(ins.op, AsyncStart) and ins.op.wrapped is not None:
-            text = print_type(ins.type, layout=False)
+            text = text_of(ins.type)
             raise VerifyError(f"it is declared {text}, needs (operands, result, …)")
         return
     if inner.type != ins.type:
@@ -195,8 +195,9 @@ def _check_start(ins: Instruction) -> None:
         needed = given[0] if in_place else packed(given) if paired else TupleType(given)
         found = ins.type.elements[0]
         if not equal_up_to_precision(found, needed):
-            texts = [print_type(t, layout=False) for t in (found, needed)]
-            raise VerifyError(f"the first part of the type is {texts[0]}, the operands {texts[1]}")
+            raise VerifyError(
+                f"the first part of the type is {text_of(found)}, the operands {text_of(needed)}"
+            )
     if inner.type != TupleType(()) or ins.type == inner.type:
         _check(inner)  # else the type leaves the result out until it is done
 
@@ -239,9 +240,8 @@ def opcode(ins: Instruction) -> str:
 
 def _mismatch(ins: Instruction, inferred: tuple[Type, ...]) -> Diagnostic:
     whole = inferred[0] if len(inferred) == 1 else TupleType(inferred)
-    declared, found = (print_type(t, layout=False) for t in (ins.type, whole))
-    message = f"`{opcode(ins)}` is declared {declared}, but its operands make it {found}"
-    return Diagnostic(message, ins.span)
+    message = f"`{opcode(ins)}` is declared {text_of(ins.type)}, but its operands make it"
+    return Diagnostic(f"{message} {text_of(whole)}", ins.span)
 
 
 def _is_one_value(ins: Instruction) -> bool:
@@ -320,10 +320,10 @@ def _too_large(type_: Type) -> str:
             for extent in part.most:
                 size *= 1 if extent is None else extent
                 if size > _MOST or (extent or 0) > _MOST:
-                    text = print_type(part, layout=False)
+                    text = text_of(part)
                     return f"{text}, whose number of elements exceeds {_MOST}"
             if size * -(-part.element.bits // 8) > _MOST:
-                return f"{print_type(part, layout=False)}, whose bytes exceed {_MOST}"
+                return f"{text_of(part)}, whose bytes exceed {_MOST}"
     return ""
 
 
@@ -356,31 +356,31 @@ def check_elements(ins: Instruction) -> None:
 
 
 def _check_kind(ins: Instruction, number: int, kinds: tuple[str, ...]) -> None:
-    element = _element(ins.operands[number].type)
+    element = array_of(ins.operands[number].type).element
     if element.kind not in kinds and element.name not in kinds:
         needed = ", ".join(kinds)
         raise VerifyError(f"operand {number} has element type {element}, needs one of {needed}")
 
 
 def _triangular_solve(ins: Instruction) -> None:
-    a, b = [_element(o.type) for o in ins.operands]
+    a, b = [array_of(o.type).element for o in ins.operands]
     if a != b:
         raise VerifyError(f"operands are of {a} and {b}, need to be of one element type")
 
 
 def _convert(ins: Instruction) -> None:
     """Check that complex numbers stay complex, and that random bits are as wide as the operand."""
-    operand, result = _element(ins.operands[0].type), _element(ins.type)
+    operand, result = array_of(ins.operands[0].type).element, array_of(ins.type).element
     if operand.kind == "complex" != result.kind:
         raise VerifyError(f"complex numbers of {operand} do not become {result}")
     if isinstance(ins.op, StochasticConvert):
-        random = _element(ins.operands[1].type)
+        random = array_of(ins.operands[1].type).element
         if random.bits != operand.bits:
             raise VerifyError(f"random bits of {random} for {operand}, need to be as wide")
 
 
 def _complex(ins: Instruction) -> None:
-    real, imaginary = [_element(o.type) for o in ins.operands]
+    real, imaginary = [array_of(o.type).element for o in ins.operands]
     if real != imaginary:
         raise VerifyError(f"parts are of {real} and {imaginary}, need to be of one element type")
 
@@ -392,7 +392,7 @@ def _scatter(ins: Instruction) -> None:
 
 def _check_body(ins: Instruction) -> None:
     """Check that a body's parameters have the element types of the values passed to it."""
-    types = [o.type for o in ins.operands]
+    types = ins.operand_types
     number = len(types) // 2
     # Order of a body's parameters: accumulators before inputs.  Scatter passes no indices, and
     # select-and-scatter the initial value, then the source.
@@ -405,16 +405,16 @@ def _check_body(ins: Instruction) -> None:
     body = ins.calls[-1]
     for i, (operand, parameter) in enumerate(zip(given, body.arguments, strict=False)):
         if not isinstance(parameter, TensorType):
-            text = print_type(parameter, layout=False)
+            text = text_of(parameter)
             raise VerifyError(f"parameter {i} of {body.name} is {text}, needs an array")
-        have, want = _element(operand), parameter.element
+        have, want = array_of(operand).element, parameter.element
         if have != want and not have.kind == want.kind == "float":
             raise VerifyError(f"parameter {i} of {body.name} is of {want}, its operand of {have}")
 
 
 def in_precision_of_body(ins: Instruction) -> tuple[Type, ...]:
     """Return the operand types of a `map` or `sort`, with the float precision of its body."""
-    types = tuple([o.type for o in ins.operands])
+    types = ins.operand_types
     if not isinstance(ins.op, Map | Sort) or not ins.calls:
         return types
     # A comparator has two parameters for each operand of a sort.
@@ -442,12 +442,6 @@ _RULES: Final[dict[type[Op], Callable[[Instruction], None]]] = {
     StochasticConvert: _convert,
     TriangularSolve: _triangular_solve,
 }
-
-
-def _element(type_: Type) -> ElementType:
-    array = type_.element if isinstance(type_, BufferType) else type_
-    assert isinstance(array, TensorType)
-    return array.element
 
 
 # --------------------------------------------------------------------------------------------------

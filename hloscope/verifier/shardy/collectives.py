@@ -374,12 +374,11 @@ def bound_axis(name: str) -> VerifyError:
 def manual_axes(operation: Operation) -> set[str]:
     """Return the names of the manual axes of all manual computations around an op."""
     found: set[str] = set()
-    block = operation.parent
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        around = block.parent.parent
+    around = operation.around
+    while around is not None:
         if around.name == MANUAL:
             found.update(own_axes(around))
-        block = around.parent
+        around = around.around
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir import TensorType, TokenType, TupleType, Type, UnrankedTensorType
 from hloscope.mlir import Attribute, StringAttr, StructAttr, VerbatimAttr, attribute_text, type_text
-from hloscope.mlir.dialects import axes_of, mesh_of, sdy_struct, sdy_text
+from hloscope.mlir.dialects import axes_of, factor_name, mesh_of, sdy_struct, sdy_text
 from hloscope.ops import AxisRef, Mesh
 from hloscope.support.lazy import pattern
 
@@ -258,7 +258,7 @@ def check_rule(rule: StructAttr, operands: Sequence[Type], results: Sequence[Typ
     # Each factor must occur somewhere; a single operand may lack it.
     missing = [i for i in range(len(sizes)) if i not in used]
     if missing:
-        name = _factor_name(missing[0])
+        name = factor_name(missing[0])
         raise VerifyError(
             f"has factor {name}={sizes[missing[0]]} that isn't used in operand and result mappings"
         )
@@ -333,14 +333,6 @@ def _check_sets(rule: StructAttr, count: int) -> None:
         for dimension in _listed(mapping.get("dimensions")):
             if set(_numbers(dimension.get("factors"))) & set(sets["reduction"]):
                 raise VerifyError("reduction factor cannot be in result mappings")
-
-
-def _factor_name(number: int) -> str:
-    """Return the name of a factor in messages: `i` to `z`, then `z_1` and so on."""
-    return chr(ord("i") + number) if number < _LETTERS else f"z_{number - _LETTERS + 1}"
-
-
-_LETTERS: Final = 18
 
 
 def _numbers(value: object) -> tuple[int, ...]:

@@ -119,7 +119,7 @@ class _Checker:
                     "should have a sharding attribute of type TensorShardingPerValueAttr",
                 )
             found = struct_of(attribute, *PER_VALUE)
-            self._check_values(operation, found, _types(operation.results), "result ")
+            self._check_values(operation, found, operation.result_types, "result ")
         if _RULE in operation.attributes:
             self._check_rule(operation)
 
@@ -243,7 +243,7 @@ class _Checker:
         if rule is None:
             return
         try:
-            check_rule(rule, _types(operation.operands), _types(operation.results))
+            check_rule(rule, operation.operand_types, operation.result_types)
         except VerifyError as error:
             raise refuse(operation, error.message) from None
 
@@ -462,7 +462,7 @@ class _Checker:
 
         The result is `(None, True)` if the argument certainly has none.
         """
-        around = block.parent.parent if block.parent else None
+        around = block.owner
         if around is None:
             return None, False
         if around.name == "func.func":

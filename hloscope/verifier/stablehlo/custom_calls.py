@@ -6,7 +6,7 @@ Source: StableHLO's `CustomCallOp::verify`; the rules about buffers are those it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.ir import BufferType, Dims, TensorType, TupleType, Type, UnrankedTensorType
 from hloscope.mlir import (
@@ -63,10 +63,10 @@ def _check_layouts(operation: Operation) -> None:
             "Layout attributes should be specified for either both operands and results or none.",
         )
     # A single tuple result has one layout for each element.
-    types = [value.type for value in operation.results]
+    types = operation.result_types
     if len(types) == 1 and isinstance(types[0], TupleType):
         types = list(types[0].elements)
-    _check_layouts_of(operation, "operand", [v.type for v in operation.operands], operands)
+    _check_layouts_of(operation, "operand", operation.operand_types, operands)
     _check_layouts_of(operation, "result", types, results)
 
 
@@ -152,8 +152,8 @@ def _number(value: object) -> int:
 
 
 def _output(operation: Operation) -> Type:
-    types = tuple(value.type for value in operation.results)
-    return types[0] if len(types) == 1 else TupleType(types)
+    types = operation.result_types
+    return types[0] if len(types) == 1 else TupleType(tuple(types))
 
 
 def _check_aliases(operation: Operation, aliases: Sequence[_Alias]) -> None:
@@ -191,23 +191,30 @@ def _part(operation: Operation, type_: Type, indices: Dims, what: str) -> Type:
 # --- buffers --------------------------------------------------------------------------------
 
 
+_Array: TypeAlias = TensorType | BufferType
+_PINNED: Final[dict[str, tuple[type[_Array], type[_Array]]]] = {
+    "Pin": (TensorType, BufferType),
+    "Unpin": (BufferType, TensorType),
+}
+"""Classes of the types of operand and result, by the name of the custom call."""
+
+
 def _check_buffer_calls(operation: Operation) -> None:
     """Check the operands and results of the custom calls `CreateBuffer`, `Pin` and `Unpin`."""
     name = string_of(operation.get("call_target_name"))
-    operands = [value.type for value in operation.operands]
-    results = [value.type for value in operation.results]
+    operands, results = operation.operand_types, operation.result_types
     if name == "CreateBuffer":
         if operands:
             raise refuse(operation, "CreateBuffer custom_call shouldn't have any inputs")
-        _check_one(operation, name, "output", results, BufferType, "a memref output")
-    elif name == "Pin":
-        _check_one(operation, name, "input", operands, TensorType, "a tensor input")
-        _check_one(operation, name, "output", results, BufferType, "a memref output")
-        _check_agree(operation, name, operands[0], results[0])
-    elif name == "Unpin":
-        _check_one(operation, name, "input", operands, BufferType, "a memref input")
-        _check_one(operation, name, "output", results, TensorType, "a tensor output")
-        _check_agree(operation, name, operands[0], results[0])
+        _check_one(operation, name, "output", results, BufferType)
+    elif name in _PINNED:
+        taken, made = _PINNED[name]
+        _check_one(operation, name, "input", operands, taken)
+        _check_one(operation, name, "output", results, made)
+        a, b = (t.element if isinstance(t, BufferType) else t for t in (operands[0], results[0]))
+        if a != b:
+            message = f"{name} custom_call should have compatible input and output types"
+            raise refuse(operation, message)
 
 
 def _check_one(
@@ -215,29 +222,22 @@ def _check_one(
     name: str,
     what: str,
     types: Sequence[Type],
-    kind: type[BufferType | TensorType],
-    needs: str,
+    kind: type[_Array],
 ) -> None:
     """Check that a custom call has exactly one operand or result, of class `kind`.
 
     Args:
         operation: The custom call.
-        name: Name of its target, for errors.
-        what: `input` or `output`, for errors.
-        types: Types of its operands or results.
-        kind: Class of the type that is needed.
-        needs: Text for errors: what the call should have.
+        name: Name of the called target.
+        what: `input` or `output`.
+        types: Types of the operands or results.
+        kind: Class that the type needs.
     """
     if len(types) != 1:
         raise refuse(operation, f"{name} custom_call should have one {what}")
     if not isinstance(types[0], kind):
-        raise refuse(operation, f"{name} custom_call should have {needs}")
-
-
-def _check_agree(operation: Operation, name: str, a: Type, b: Type) -> None:
-    tensors = [t.element if isinstance(t, BufferType) else t for t in (a, b)]
-    if tensors[0] != tensors[1]:
-        raise refuse(operation, f"{name} custom_call should have compatible input and output types")
+        needed = "memref" if kind is BufferType else "tensor"
+        raise refuse(operation, f"{name} custom_call should have a {needed} {what}")
 
 
 def _check_buffers(operation: Operation, aliases: Sequence[_Alias]) -> None:

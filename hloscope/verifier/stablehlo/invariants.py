@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final
 
 from hloscope.errors import VerifyError
 from hloscope.ir import (
+    ELEMENT_TYPES,
     BufferType,
     ElementType,
     FunctionType,
@@ -22,6 +23,10 @@ from hloscope.ir import (
     UnrankedTensorType,
 )
 from hloscope.mlir import (
+    F64,
+    I1,
+    I32,
+    I64,
     TUPLES,
     ArrayAttr,
     Attribute,
@@ -35,7 +40,6 @@ from hloscope.mlir import (
     FloatAttr,
     IntegerAttr,
     Operation,
-    RegionSlot,
     Slot,
     StringAttr,
     StructAttr,
@@ -87,51 +91,38 @@ def check_definition(operation: Operation, definition: Definition) -> None:
 # --- counts ---------------------------------------------------------------------------------
 
 
-def _bounds(name: str, which: str) -> tuple[int, bool]:
-    """Return the minimum number of operands, results or regions, and whether there may be more.
-
-    `name` is the op's name; `which` is `operands`, `results` or `regions`.
-    """
-    slots: Sequence[Slot | RegionSlot]
-    definition = DEFINITIONS[name]
-    if which == "regions":
-        least = sum(not region.variadic for region in definition.regions)
-        return least, least < len(definition.regions)
-    slots = definition.operands if which == "operands" else definition.results
-    least = sum(not slot.count for slot in slots)
-    return least, least < len(slots)
-
-
 def _check_counts(operation: Operation, definition: Definition) -> None:
     """Check the numbers of regions, results, successors and operands, in MLIR's order."""
-    name = definition.name
-    least, more = _bounds(name, "regions")
-    if _wrong(len(operation.regions), least, more):
-        words = {0: "requires zero regions", 1: "requires one region"}
-        raise refuse(operation, _expected(least, more, "regions", words))
-    least, more = _bounds(name, "results")
-    if _wrong(len(operation.results), least, more):
-        words = {0: "requires zero results", 1: "requires one result"}
-        raise refuse(operation, _expected(least, more, "results", words))
+    _check_count(
+        operation, "region", len(operation.regions), [r.variadic for r in definition.regions]
+    )
+    _check_count(
+        operation, "result", len(operation.results), [bool(s.count) for s in definition.results]
+    )
     if operation.successors:
         raise refuse(operation, f"requires 0 successors but found {len(operation.successors)}")
-    least, more = _bounds(name, "operands")
-    found = len(operation.operands)
-    if _wrong(found, least, more):
-        words = {0: "requires zero operands", 1: "requires a single operand"}
-        message = _expected(least, more, "operands", words)
-        but = f", but found {found}" if message.startswith("expected") else ""
-        raise refuse(operation, message + but)
+    _check_count(
+        operation, "operand", len(operation.operands), [bool(s.count) for s in definition.operands]
+    )
 
 
-def _wrong(found: int, least: int, more: bool) -> bool:
-    return found < least or (found > least and not more)
+def _check_count(operation: Operation, what: str, found: int, variadic: Sequence[bool]) -> None:
+    """Check the number of operands, results or regions of an op.
 
-
-def _expected(least: int, more: bool, what: str, words: dict[int, str]) -> str:
-    if not more and least in words:
-        return words[least]
-    return f"expected {least}{' or more' * more} {what}"
+    Args:
+        operation: The op.
+        what: `operand`, `result` or `region`.
+        found: Their number.
+        variadic: For each slot of the definition: may it have another number of them than one?
+    """
+    least, more = variadic.count(False), any(variadic)
+    if found == least or (found > least and more):
+        return
+    if not more and least < 2:
+        one = "a single operand" if what == "operand" else f"one {what}"
+        raise refuse(operation, f"requires {one if least else f'zero {what}s'}")
+    but = f", but found {found}" if what == "operand" else ""
+    raise refuse(operation, f"expected {least}{' or more' * more} {what}s{but}")
 
 
 def _check_single_blocks(operation: Operation, definition: Definition) -> None:
@@ -307,9 +298,6 @@ def _check_regions(operation: Operation, definition: Definition) -> None:
 # Source: StableHLO's `Base.td` and `Base.cpp`; the quantized types' constraints are those of the
 # specification, `quantized_type_c5` to `c14`.
 
-
-Predicate: TypeAlias = Callable[[Type], bool]
-
 _WIDTHS: Final = (2, 4, 8, 16, 32, 64)
 _FLOATS: Final = frozenset(
     "f4e2m1fn f6e2m3fn f6e3m2fn f8e3m4 f8e4m3 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz f8e5m2"
@@ -365,7 +353,8 @@ def _one_bounded(t: TensorType) -> bool:
 
 
 _SHAPES: Final[dict[str, Callable[[TensorType], bool]]] = {
-    "": lambda t: True,
+    **dict.fromkeys(("", "any"), lambda t: True),
+    "memref": lambda t: False,
     "0d": lambda t: t.rank == 0,
     "1d": lambda t: t.rank == 1,
     "static": lambda t: t.is_static,
@@ -376,7 +365,7 @@ _SHAPES: Final[dict[str, Callable[[TensorType], bool]]] = {
 }
 """Predicate of ranked tensor types for each shape word of a type constraint."""
 
-_NAMED: Final[dict[str, Predicate]] = {
+_NAMED: Final[dict[str, Callable[[Type], bool]]] = {
     "token": lambda t: isinstance(t, TokenType),
     "future": lambda t: isinstance(t, FutureType),
     "anything": lambda t: True,
@@ -397,75 +386,63 @@ def _axis_fits(t: TensorType) -> bool:
     return size is None or size == len(element.scales)
 
 
-def type_predicate(constraint: str) -> Predicate:
-    """Return the predicate of the types that satisfy a constraint.
+def type_fits(constraint: str, type_: Type) -> bool:
+    """Does a type satisfy a constraint in the notation of `type_summary`?
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
-    >>> type_predicate("FC/token")(TensorType(ELEMENT_TYPES["f32"], (2, None)))
+    >>> type_fits("FC/token", TensorType(ELEMENT_TYPES["f32"], (2, None)))
     True
-    >>> type_predicate("static.FC")(TensorType(ELEMENT_TYPES["f32"], (2, None)))
+    >>> type_fits("static.FC", TensorType(ELEMENT_TYPES["f32"], (2, None)))
     False
     """
-    parts = [_alternative(part) for part in constraint.split("/")]
-    return parts[0] if len(parts) == 1 else lambda t: any(part(t) for part in parts)
+    return any(_alternative_fits(part, type_) for part in constraint.split("/"))
 
 
-def _alternative(part: str) -> Predicate:
-    """Return the predicate of one alternative of a type constraint.
-
-    The alternative is `shape.letters`, a name, or a tuple.
-    """
+def _alternative_fits(part: str, type_: Type) -> bool:
+    """Does a type satisfy one alternative of a constraint: `shape.letters`, a name, or a tuple?"""
     if part in _NAMED:
-        return _NAMED[part]
+        return _NAMED[part](type_)
     if part in TUPLES:
-        return _tuple_of(type_predicate(TUPLES[part]))
-    shape, _, letters = part.rpartition(".")
-    kinds = [_ELEMENTS[letter] for letter in letters]
-
-    def element_fits(element: ElementType) -> bool:
-        return any(kind(element) for kind in kinds)
-
-    if shape == "memref":
-        return lambda t: isinstance(t, BufferType) and element_fits(t.element.element)
-    if shape == "any":
-        return lambda t: (
-            ((isinstance(t, TensorType) and _axis_fits(t)) or isinstance(t, UnrankedTensorType))
-            and element_fits(t.element)
+        # Tuples nest without limit: `nested` flattens them without recursion.
+        parts = nested([type_], lambda t: t.elements if isinstance(t, TupleType) else ())
+        return isinstance(type_, TupleType) and all(
+            isinstance(part_, TupleType) or type_fits(TUPLES[part], part_) for part_ in parts
         )
-    right_shape = _SHAPES[shape]
-    return lambda t: (
-        isinstance(t, TensorType) and element_fits(t.element) and right_shape(t) and _axis_fits(t)
-    )
+    shape, _, letters = part.rpartition(".")
+    shape_fits, kinds = _SHAPES[shape], [_ELEMENTS[letter] for letter in letters]
+    match type_:
+        case BufferType(array) if shape == "memref":
+            element = array.element
+        case UnrankedTensorType(element) if shape == "any":
+            pass
+        case TensorType(element) if shape_fits(type_) and _axis_fits(type_):
+            pass
+        case _:
+            return False
+    return any(kind(element) for kind in kinds)
 
 
-def _tuple_of(leaf: Predicate) -> Predicate:
-    """Return the predicate of tuples, nested at will, whose leaves satisfy `leaf`."""
-
-    def parts(t: Type) -> tuple[Type, ...]:
-        return t.elements if isinstance(t, TupleType) else ()
-
-    # Tuples nest without limit: `nested` flattens them without recursion.
-    return lambda t: (
-        isinstance(t, TupleType)
-        and all(isinstance(part, TupleType) or leaf(part) for part in nested(t.elements, parts))
-    )
-
-
-def type_fits(constraint: str, type_: Type) -> bool:
-    """Does a type satisfy a constraint in the notation of `type_summary`?"""
-    return type_predicate(constraint)(type_)
+def _typed(
+    attribute: Attribute,
+    kind: type[IntegerAttr | FloatAttr | DenseArrayAttr],
+    element: ElementType,
+) -> bool:
+    """Is the attribute of this class, with this type of its value or its elements?"""
+    if not isinstance(attribute, kind):
+        return False
+    found = attribute.element if isinstance(attribute, DenseArrayAttr) else attribute.type
+    return found == element
 
 
 # --- attributes -----------------------------------------------------------------------------
 
 
-def _integer(attribute: Attribute, name: str, least: int | None = None) -> bool:
-    """Is the attribute an integer of the type `name`, of at least `least` if that is given?"""
+def _integer(attribute: Attribute, element: ElementType, least: float = -math.inf) -> bool:
+    """Is the attribute an integer of the type `element`, of at least `least`?"""
     return (
         isinstance(attribute, IntegerAttr)
-        and isinstance(attribute.type, ElementType)
-        and attribute.type.name == name
-        and (least is None or attribute.value >= least)
+        and attribute.type == element
+        and attribute.value >= least
     )
 
 
@@ -478,22 +455,6 @@ def _dense(attribute: Attribute, element: str | None, rank: int | None = None) -
         and isinstance(attribute.type, TensorType)
         and (element is None or attribute.type.element.name == element)
         and (rank is None or attribute.type.rank == rank)
-    )
-
-
-def _float(attribute: Attribute, name: str) -> bool:
-    return (
-        isinstance(attribute, FloatAttr)
-        and isinstance(attribute.type, ElementType)
-        and attribute.type.name == name
-    )
-
-
-def _values(attribute: Attribute, name: str) -> bool:
-    return (
-        isinstance(attribute, DenseArrayAttr)
-        and isinstance(attribute.element, ElementType)
-        and attribute.element.name == name
     )
 
 
@@ -520,22 +481,22 @@ def _is_mesh_axes(attribute: Attribute) -> bool:
 
 
 _ATTRIBUTES: Final[dict[str, Callable[[Attribute], bool]]] = {
-    "i32": lambda a: _integer(a, "s32"),
-    "i32>=0": lambda a: _integer(a, "s32", 0),
-    "i32>0": lambda a: _integer(a, "s32", 1),
-    "i64": lambda a: _integer(a, "s64"),
-    "i64>=0": lambda a: _integer(a, "s64", 0),
-    "i64>0": lambda a: _integer(a, "s64", 1),
-    "f32": lambda a: _float(a, "f32"),
-    "f64": lambda a: _float(a, "f64"),
+    "i32": lambda a: _integer(a, I32),
+    "i32>=0": lambda a: _integer(a, I32, 0),
+    "i32>0": lambda a: _integer(a, I32, 1),
+    "i64": lambda a: _integer(a, I64),
+    "i64>=0": lambda a: _integer(a, I64, 0),
+    "i64>0": lambda a: _integer(a, I64, 1),
+    "f32": lambda a: _typed(a, FloatAttr, ELEMENT_TYPES["f32"]),
+    "f64": lambda a: _typed(a, FloatAttr, F64),
     "bool": lambda a: isinstance(a, BoolAttr),
     "unit": lambda a: isinstance(a, UnitAttr),
     "string": lambda a: isinstance(a, StringAttr),
     "array": lambda a: isinstance(a, ArrayAttr),
     "dict": lambda a: isinstance(a, DictAttr),
     "config": lambda a: isinstance(a, StringAttr | DictAttr),
-    "dims": lambda a: _values(a, "s64"),
-    "bools": lambda a: _values(a, "pred"),
+    "dims": lambda a: _typed(a, DenseArrayAttr, I64),
+    "bools": lambda a: _typed(a, DenseArrayAttr, I1),
     "elements": lambda a: _dense(a, None),
     **dict.fromkeys(("ints", "pairs", "table"), lambda a: _dense(a, "s64")),
     "groups": lambda a: _dense(a, "s64") or _is_mesh_axes(a),
@@ -553,18 +514,15 @@ _ATTRIBUTES: Final[dict[str, Callable[[Attribute], bool]]] = {
     "channel": _struct("channel_handle"),
     "accuracy": _struct("result_accuracy"),
     "algorithm": _struct("dot_algorithm"),
-    "dot": _struct("dot"),
-    "gather": _struct("gather"),
-    "scatter": _struct("scatter"),
-    "ragged_dot": _struct("ragged_dot"),
-    "conv": _struct("conv"),
-    "api_version": lambda a: _integer(a, "s32", 0) and isinstance(a, IntegerAttr) and a.value <= 4,
-    "transpose": _enum("transpose"),
-    "comparison_direction": _enum("comparison_direction"),
-    "comparison_type": _enum("comparison_type"),
-    "rng_algorithm": _enum("rng_algorithm"),
-    "rng_distribution": _enum("rng_distribution"),
-    "fft_type": _enum("fft_type"),
+    **{name: _struct(name) for name in ("dot", "gather", "scatter", "ragged_dot", "conv")},
+    "api_version": lambda a: _integer(a, I32, 0) and not _integer(a, I32, 5),
+    **{
+        name: _enum(name)
+        for name in (
+            *("transpose", "comparison_direction", "comparison_type", "rng_algorithm"),
+            *("rng_distribution", "fft_type"),
+        )
+    },
     "type": lambda a: isinstance(a, TypeAttr),
     "dicts": lambda a: _each(a, lambda entry: isinstance(entry, DictAttr)),
     "any": lambda a: True,

@@ -80,13 +80,10 @@ def nearest_table(operation: Operation) -> Operation | None:
 
     `None` if there is none.
     """
-    block = operation.parent
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        around = block.parent.parent
-        if around.name in _TABLES:
-            return around
-        block = around.parent
-    return None
+    around = operation.around
+    while around is not None and around.name not in _TABLES:
+        around = around.around
+    return around
 
 
 def members(table: Operation) -> Iterator[Operation]:
@@ -176,8 +173,7 @@ def check_symbol(operation: Operation) -> None:
     )
     if is_declaration and public:
         raise refuse(operation, "symbol declaration cannot have public visibility")
-    block = operation.parent
-    parent = block.parent.parent if block and block.parent else None
+    parent = operation.around
     if parent is not None and parent.name in DEFINITIONS and parent.name not in _TABLES:
         raise refuse(operation, "symbol's parent must have the SymbolTable trait")
 
@@ -187,8 +183,7 @@ _VISIBILITIES: Final = {"public", "private", "nested"}
 
 def check_return(operation: Operation) -> None:
     """Check that `func.return` returns values of its function's result types."""
-    block = operation.parent
-    function = block.parent.parent if block and block.parent else None
+    function = operation.around
     if function is None or function.name != "func.func":
         raise refuse(operation, "expects parent op 'func.func'")
     declared = function_type(function)
@@ -210,8 +205,7 @@ def check_return(operation: Operation) -> None:
 def check_indirect_call(operation: Operation) -> None:
     """Check `func.call_indirect` against the type of the function that it calls."""
     callee = operation.operands[0].type
-    inputs = tuple(value.type for value in operation.operands[1:])
-    results = tuple(value.type for value in operation.results)
+    inputs, results = tuple(operation.operand_types[1:]), tuple(operation.result_types)
     if isinstance(callee, FunctionType) and callee != FunctionType(inputs, results):
         raise refuse(
             operation,
@@ -310,7 +304,7 @@ def _check_constant(operation: Operation, symbols: Symbols) -> None:
     declared = symbols.function(operation, value)
     if declared is None:
         raise refuse(operation, f"reference to undefined function '{value.root}'")
-    if [result.type for result in operation.results] != [declared]:
+    if operation.result_types != [declared]:
         raise refuse(operation, "reference to function with mismatched type")
 
 

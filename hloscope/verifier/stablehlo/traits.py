@@ -43,18 +43,6 @@ def element_of(type_: Type) -> ElementType | Type:
             return type_
 
 
-def _operand_types(operation: Operation) -> list[Type]:
-    return [value.type for value in operation.operands]
-
-
-def _result_types(operation: Operation) -> list[Type]:
-    return [value.type for value in operation.results]
-
-
-def _all_types(operation: Operation) -> list[Type]:
-    return _operand_types(operation) + _result_types(operation)
-
-
 def _same_elements(a: Type, b: Type) -> bool:
     return element_of(a) == element_of(b)
 
@@ -116,20 +104,22 @@ def _same_over_all(
         results: Are the types of results checked, too?
         some: Must the op have operands and results?
     """
-    types_of = _all_types if results else _operand_types
     places = "operands and results" if results else "operands"
 
     def check(operation: Operation) -> None:
         if some:
             _some(operation, results=results)
-        if not agree(types_of(operation)):
+        types = operation.operand_types + (operation.result_types if results else [])
+        if not agree(types):
             raise refuse(operation, f"requires {what} for all {places}")
 
     return check
 
 
 def _same_element_unless_quantized(operation: Operation) -> None:
-    first, *rest = elements = [element_of(t) for t in _all_types(operation)]
+    first, *rest = elements = [
+        element_of(t) for t in operation.operand_types + operation.result_types
+    ]
     if any(isinstance(element, QuantizedType) for element in elements):
         return
     if any(element != first for element in rest):
@@ -140,8 +130,8 @@ def _same_element_unless_quantized(operation: Operation) -> None:
 
 def _elementwise(operation: Operation) -> None:
     """Check an element-wise op: operands and results that are not scalars have one shape."""
-    operands = [t for t in _operand_types(operation) if isinstance(t, _MAPPED)]
-    results = [t for t in _result_types(operation) if isinstance(t, _MAPPED)]
+    operands = [t for t in operation.operand_types if isinstance(t, _MAPPED)]
+    results = [t for t in operation.result_types if isinstance(t, _MAPPED)]
     if not operands and not results:
         return
     if not operands:
@@ -172,7 +162,7 @@ def _pairwise(what: str, agree: Callable[[Type, Type], bool]) -> Callable[[Opera
     """
 
     def check(operation: Operation) -> None:
-        operands, results = _operand_types(operation), _result_types(operation)
+        operands, results = operation.operand_types, operation.result_types
         if len(operands) != len(results):
             raise refuse(operation, "requires the same number of operands and results")
         for i, (a, b) in enumerate(zip(operands, results, strict=True)):
@@ -266,7 +256,7 @@ class Dominance:
         block = user.parent
         ancestor: Operation | None = user
         while block is not None and block.parent is not home.parent:
-            ancestor = block.parent.parent if block.parent else None
+            ancestor = block.owner
             block = ancestor.parent if ancestor else None
         if block is None or ancestor is None:
             return False

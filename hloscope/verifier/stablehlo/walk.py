@@ -270,7 +270,7 @@ class _Verification:
             )
 
     def _postpone_isolated(self, operation: Operation) -> None:
-        around = _owner(operation)
+        around = operation.around
         if around is not None:
             self._isolated.setdefault(id(around), []).append(operation)
 
@@ -341,7 +341,7 @@ class _Verification:
 
     def _mark_around(self, operation: Operation) -> None:
         """Record that the op whose region contains `operation`, which is broken, is broken, too."""
-        around = _owner(operation)
+        around = operation.around
         if around is not None and id(operation) in self.broken:
             self.broken.add(id(around))
 
@@ -349,7 +349,7 @@ class _Verification:
 
     def _enter_block(self, block: Block) -> None:
         self._stack.append((block, iter(block.operations)))
-        owner = block.parent.parent if block.parent else None
+        owner = block.owner
         if not block.operations:
             if not _may_lack_terminator(block):
                 span = owner.span if owner else None
@@ -366,7 +366,7 @@ class _Verification:
     def _leave_block(self, block: Block) -> None:
         if not block.operations:
             return
-        owner = block.parent.parent if block.parent else None
+        owner = block.owner
         last = block.operations[-1]
         if any(successor.parent is not block.parent for successor in last.successors):
             error = refuse(last, "branching to block of a different region")
@@ -376,12 +376,6 @@ class _Verification:
         elif not _may_lack_terminator(block) and not _may_terminate(last):
             message = f'block with no terminator, has "{last.name}"'
             self._report(owner, Diagnostic(message, last.span))
-
-
-def _owner(operation: Operation) -> Operation | None:
-    """Return the op whose region contains `operation`; `None` for the root."""
-    region = operation.parent.parent if operation.parent else None
-    return region.parent if region else None
 
 
 def _diagnostics(operation: Operation, error: VerifyError) -> list[Diagnostic]:
@@ -541,8 +535,7 @@ class Typing:
             op = self._make(operation)
         except VerifyError as error:
             return error
-        operands = tuple([value.type for value in operation.operands])
-        results = tuple([value.type for value in operation.results])
+        operands, results = tuple(operation.operand_types), tuple(operation.result_types)
         if operation.regions:
             calls = tuple(map(signature, operation.regions))
             return _verify(op, operands, results, calls)

@@ -26,6 +26,7 @@ from hloscope.mlir import (
 from hloscope.mlir.dialects.attributes.structs import (
     FieldValue,
     OptionalFields,
+    attribute_of,
     empty,
     parameter_failed,
     read_fields,
@@ -202,8 +203,7 @@ def read_result_accuracy(parser: AsmParser) -> StructAttr:
         parser.token("=")
         fields["ulps"] = parser.integer()
         parser.token(",")
-    parser.keyword("mode")
-    parser.token("=")
+    parser.tokens("mode", "=")
     mode = _read_mode(parser)
     parser.token(">")
     # Zero is the default, so it is not stored: texts with and without it have equal attributes.
@@ -343,23 +343,13 @@ def write_sub_axis(printer: AsmPrinter, attribute: StructAttr) -> None:
 
 def read_mesh(parser: AsmParser) -> StructAttr:
     """Return the mesh in `<axes = [<name = "x", size = 2>], device_ids = dense<…> : tensor<…>>`."""
-    parser.token("<")
-    parser.keyword("axes")
-    parser.token("=")
-    parser.token("[")
-    axes: list[Attribute] = [_read_axis(parser)]
-    while parser.try_token(","):
-        axes.append(_read_axis(parser))
+    parser.tokens("<", "axes", "=", "[")
+    axes: list[Attribute] = parser.items(lambda: _read_axis(parser))
     parser.token("]")
     fields: list[tuple[str, FieldValue]] = [("axes", ArrayAttr(tuple(axes)))]
     if parser.try_token(","):
-        parser.keyword("device_ids")
-        parser.token("=")
-        at = parser.at
-        ids = parser.attribute()
-        if not isinstance(ids, DenseAttr):
-            parser.fail("invalid kind of attribute specified", at)
-        fields.append(("device_ids", ids))
+        parser.tokens("device_ids", "=")
+        fields.append(("device_ids", attribute_of(parser, DenseAttr)))
     parser.token(">")
     return StructAttr("stablehlo", "mesh", tuple(fields))
 

@@ -16,6 +16,7 @@ from hloscope.mlir import (
     SymbolAttr,
     attribute_text,
     expanded,
+    plain_name,
     unquoted,
 )
 from hloscope.ops import AxisRef, Mesh, NamedSharding
@@ -89,9 +90,8 @@ def meshes_in(text: str) -> Mapping[str, Mesh]:
     found = {}
     for each in _NAMED_MESH.finditer(text):
         name, mesh = each["name"], mesh_of(sdy_struct("#sdy.mesh" + each["mesh"]))
-        quoted = name.startswith('"')
         assert isinstance(mesh, Mesh)
-        found[unquoted(name).decode("utf-8", "surrogateescape") if quoted else name] = mesh
+        found[plain_name(name)] = mesh
     return found
 
 
@@ -196,7 +196,7 @@ SDY_STRUCTS: Final = {
 _FIRST, _LETTERS = ord("i"), 18
 
 
-def _factor(number: int) -> str:
+def factor_name(number: int) -> str:
     """Return the name of factor `number` in a sharding rule: `i` to `z`, then `z_1`, `z_2` …."""
     return chr(_FIRST + number) if number < _LETTERS else f"z_{number - _LETTERS + 1}"
 
@@ -246,10 +246,10 @@ def _rule(sizes: Any, operands: Any, results: Any, *rest: Any) -> str:
     *sets, custom = rest
     named = ("reduction", "need_replication", "permutation", "blocked_propagation")
     text = f"<({_list(operands)})->({_list(results)})"
-    text += f" {{{', '.join(f'{_factor(i)}={size}' for i, size in enumerate(sizes))}}}"
+    text += f" {{{', '.join(f'{factor_name(i)}={size}' for i, size in enumerate(sizes))}}}"
     for name, factors in zip(named, sets, strict=True):
         if factors:
-            text += f" {name}={{{', '.join(map(_factor, factors))}}}"
+            text += f" {name}={{{', '.join(map(factor_name, factors))}}}"
     return text + (", custom>" if custom else ">")
 
 
@@ -262,7 +262,7 @@ _TEXTS: Final[dict[str, Callable[..., str]]] = {
     "dimension_sharding": _dimension,
     "sharding": _sharding,
     "sharding_per_value": lambda shardings: f"<[{_list(shardings)}]>",
-    "dim_mapping": lambda factors: "".join(map(_factor, factors)),
+    "dim_mapping": lambda factors: "".join(map(factor_name, factors)),
     "tensor_mapping": lambda dimensions: f"[{_list(dimensions)}]",
     "op_sharding_rule": _rule,
     "axis_ref_list": _braced,
@@ -469,9 +469,7 @@ def _read_sharding(reader: _Reader) -> StructAttr:
         mesh = _read_mesh(reader)
     else:
         word = reader.next()
-        quoted = word[1:].startswith('"')
-        name = unquoted(word[1:]).decode("utf-8", "surrogateescape") if quoted else word[1:]
-        mesh = SymbolAttr(name) if word[0] == "@" else reader.fail()
+        mesh = SymbolAttr(plain_name(word[1:])) if word[0] == "@" else reader.fail()
     reader.expect(",")
     dimensions = reader.many("[", _read_dimension, "]")
     rest: dict[str, Any] = {}

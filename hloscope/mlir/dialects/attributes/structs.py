@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, NoReturn, TypeAlias
+from typing import Final, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from hloscope.errors import ParseError
 from hloscope.mlir import (
@@ -32,6 +32,7 @@ DYNAMIC: Final = -(1 << 63)
 """Integer that a structure stores for an unknown size, written `?`."""
 
 FieldValue: TypeAlias = Attribute | int | tuple[int, ...]
+AnyAttribute = TypeVar("AnyAttribute", bound=Attribute)
 ReadField: TypeAlias = Callable[[AsmParser], FieldValue]
 
 
@@ -42,17 +43,9 @@ def read_list(parser: AsmParser) -> tuple[int, ...]:
 
 
 def _elements(parser: AsmParser, close: str) -> tuple[int, ...]:
-    if parser.try_token(close):
-        return ()
-    values = [_size(parser)]
-    while parser.try_token(","):
-        values.append(_size(parser))
-    parser.token(close)
-    return tuple(values)
-
-
-def _size(parser: AsmParser) -> int:
-    return DYNAMIC if parser.try_token("?") else parser.integer()
+    return tuple(
+        parser.items(lambda: DYNAMIC if parser.try_token("?") else parser.integer(), close)
+    )
 
 
 def list_text(values: tuple[int, ...]) -> str:
@@ -68,9 +61,7 @@ def read_bounds(parser: AsmParser) -> StructAttr:
 
 def read_type_extensions(parser: AsmParser) -> StructAttr:
     """Return the bounds in the text `<bounds = [3, ?]>`, a former spelling."""
-    parser.token("<")
-    parser.keyword("bounds")
-    parser.token("=")
+    parser.tokens("<", "bounds", "=")
     bounds = read_list(parser)
     parser.token(">")
     return StructAttr("stablehlo", "bounds", (("bounds", bounds),))
@@ -234,13 +225,16 @@ _CPP: Final = {
 def _read_ints(parser: AsmParser) -> tuple[int, ...]:
     """Return the integers in the text `[1, 2]`."""
     parser.token("[")
-    if parser.try_token("]"):
-        return ()
-    values = [parser.integer()]
-    while parser.try_token(","):
-        values.append(parser.integer())
-    parser.token("]")
-    return tuple(values)
+    return tuple(parser.items(parser.integer, "]"))
+
+
+def attribute_of(parser: AsmParser, kind: type[AnyAttribute]) -> AnyAttribute:
+    """Read an attribute of class `kind`; any other one is an error."""
+    at = parser.at
+    found = parser.attribute()
+    if not isinstance(found, kind):
+        parser.fail("invalid kind of attribute specified", at)
+    return found
 
 
 def _read_bool(parser: AsmParser) -> BoolAttr:
@@ -250,21 +244,13 @@ def _read_bool(parser: AsmParser) -> BoolAttr:
     return BoolAttr(word == "true")
 
 
-def _read_array(parser: AsmParser) -> Attribute:
-    at = parser.at
-    found = parser.attribute()
-    if not isinstance(found, ArrayAttr):
-        parser.fail("invalid kind of attribute specified", at)
-    return found
-
-
 _READ: Final[dict[str, ReadField]] = {
     "int": lambda parser: parser.integer(),
     "ints": _read_ints,
     "type": lambda parser: TypeAttr(parser.type()),
     "bool": _read_bool,
     "any": lambda parser: parser.attribute(),
-    "array": _read_array,
+    "array": lambda parser: attribute_of(parser, ArrayAttr),
     "string": lambda parser: StringAttr(parser.string()),
 }
 

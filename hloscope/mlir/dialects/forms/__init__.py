@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from hloscope.mlir import Context, Definition, Directive, Form, compile_form, lazy_form
+from hloscope.mlir import Context, Definition, Directive, Form, compile_form
 from hloscope.mlir.dialects.forms import (
     directives,
     directives as special,
@@ -13,7 +12,6 @@ from hloscope.mlir.dialects.forms import (
     numbers,
     regions,
     types,
-    types as implied,
     upstream,
 )
 from hloscope.mlir.dialects.rows import elided
@@ -27,7 +25,6 @@ from hloscope.mlir.dialects.rows import elided
 _DIRECTIVES: Final[dict[str, Directive]] = {
     **directives.DIRECTIVES,
     **types.DIRECTIVES,
-    **implied.IMPLIED,
     **numbers.DIRECTIVES,
     **upstream.DIRECTIVES,
     **regions.DIRECTIVES,
@@ -37,31 +34,21 @@ _TYPED_LAST: Final = frozenset({"<function>", "<same>"})
 _CODED: Final = special.FORMS | regions.FORMS | loops.FORMS
 
 
-def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
-    """Return the pretty form of the op that a line `row` of a table defines; `None` if it has none.
-
-    `get` returns the op's definition; it is called on first use.
+def form_of(definition: Definition) -> Form | None:
+    """Return the pretty form of the op that `definition` defines; `None` if it has none.
 
     >>> from hloscope.mlir.dialects.rows import compile_row
     >>> row = "tanh | operand:FCQ | result_accuracy?:accuracy | result:FCQ | compatible ~unary"
-    >>> form_of(row, lambda: compile_row(row, "stablehlo")) is not None
+    >>> form_of(compile_row(row, "stablehlo")) is not None
     True
     """
-    _, has_form, text = row.partition(" ~")
-    if not has_form:
-        return None
-    coded = _CODED.get(text)
-    if coded is not None:
-        return coded
+    text = definition.form
+    if not text or text in _CODED:
+        return _CODED.get(text)
     text = SHARED.get(text, text)
+    form = compile_form(text, _DIRECTIVES, Context(elided(definition)))
     last = text.rpartition(" : ")[2]
-
-    def compiled() -> Form:
-        definition = get()
-        form = SHARED.get(definition.form, definition.form)
-        return compile_form(form, _DIRECTIVES, Context(elided(definition)))
-
-    return lazy_form(compiled, last[1:-1] if last in _TYPED_LAST else "")
+    return form._replace(typed_last=last[1:-1]) if last in _TYPED_LAST else form
 
 
 # --------------------------------------------------------------------------------------------------

@@ -35,13 +35,14 @@ from hloscope.mlir import (
     Part,
     State,
     StringAttr,
-    SymbolAttr,
     UnfitError,
     Use,
     Value,
     VerbatimAttr,
+    attribute_part,
     elements,
     parse_type,
+    resolve,
 )
 from hloscope.mlir.dialects.attributes.structs import read_value_or_attribute
 
@@ -57,27 +58,20 @@ _MOST: Final = 1 << 13
 
 def read_dims(parser: AsmParser) -> tuple[int, ...]:
     """Return the integers in the text `[1, 2]`."""
+
+    def dim() -> int:
+        value = parser.try_integer()
+        if value is None:
+            if not parser.try_token("]"):
+                parser.report("expected integer value")  # MLIR reports the missing bracket, too
+                parser.token("]")
+            parser.fail("expected integer value")
+        if value >= 1 << 63:
+            parser.fail("integer value too large")
+        return value
+
     parser.token("[")
-    if parser.try_token("]"):
-        return ()
-    dims = [_dim(parser)]
-    while parser.try_token(","):
-        dims.append(_dim(parser))
-    parser.token("]")
-    return tuple(dims)
-
-
-def _dim(parser: AsmParser) -> int:
-    """Read one integer of a list `[1, 2]`; errors have MLIR's messages."""
-    value = parser.try_integer()
-    if value is None:
-        if not parser.try_token("]"):
-            parser.report("expected integer value")  # MLIR reports the missing bracket, too
-            parser.token("]")
-        parser.fail("expected integer value")
-    if value >= 1 << 63:
-        parser.fail("integer value too large")
-    return value
+    return tuple(parser.items(dim, "]"))
 
 
 def dims_text(dims: Sequence[int]) -> str:
@@ -118,44 +112,33 @@ def dims(context: Context, arguments: list[str]) -> Part:
 
     `arguments` are the words after `dims`.
     """
-    (name,) = arguments
-
-    def read(reading: FormState) -> None:
-        reading.state.properties[name] = i64_array(read_dims(reading.parser))
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.write(dims_text(op.properties[name].values))  # type: ignore[union-attr]
-
-    return Part(read, write, (Need(name, DenseArrayAttr, of=I64),))
+    return attribute_part(
+        Need(arguments[0], DenseArrayAttr, of=I64),
+        lambda parser: i64_array(read_dims(parser)),
+        lambda printer, array: printer.write(dims_text(array.values)),
+    )
 
 
 def _integer(type: ElementType) -> Directive:
     """Return the directive for an integer attribute whose values have the type `type`."""
     bits = type.bits
 
-    def directive(context: Context, arguments: list[str]) -> Part:
-        (name,) = arguments
+    def read(parser: AsmParser) -> Attribute:
+        value = parser.try_integer()
+        if value is None:
+            found = parser.attribute(type)
+            if not isinstance(found, IntegerAttr):
+                parser.fail("invalid kind of attribute specified")
+            return found
+        if not -(1 << bits - 1) <= value < 1 << bits:
+            parser.fail("integer constant out of range for attribute")
+        return IntegerAttr(value - (1 << bits) if value >> bits - 1 == 1 else value, type)
 
-        def read(reading: FormState) -> None:
-            parser = reading.parser
-            value = parser.try_integer()
-            if value is None:
-                found = parser.attribute(type)
-                if not isinstance(found, IntegerAttr):
-                    parser.fail("invalid kind of attribute specified")
-                reading.state.properties[name] = found
-            elif -(1 << bits - 1) <= value < 1 << bits:
-                wrapped = value - (1 << bits) if value >> bits - 1 == 1 else value
-                reading.state.properties[name] = IntegerAttr(wrapped, type)
-            else:
-                parser.fail("integer constant out of range for attribute")
-
-        def write(printer: AsmPrinter, op: Operation) -> None:
-            printer.write(str(op.properties[name].value))  # type: ignore[union-attr]
-
-        return Part(read, write, (Need(name, IntegerAttr, of=type),))
-
-    return directive
+    return lambda context, arguments: attribute_part(
+        Need(arguments[0], IntegerAttr, of=type),
+        read,
+        lambda printer, integer: printer.write(str(integer.value)),
+    )
 
 
 def boolean(context: Context, arguments: list[str]) -> Part:
@@ -163,20 +146,18 @@ def boolean(context: Context, arguments: list[str]) -> Part:
 
     `arguments` are the words after `bool`.
     """
-    (name,) = arguments
 
-    def read(reading: FormState) -> None:
-        found = reading.parser.attribute(I1)
+    def read(parser: AsmParser) -> Attribute:
+        found = parser.attribute(I1)
         if isinstance(found, IntegerAttr):
             found = BoolAttr(found.value != 0)
         if not isinstance(found, BoolAttr):
-            reading.parser.fail("invalid kind of attribute specified")
-        reading.state.properties[name] = found
+            parser.fail("invalid kind of attribute specified")
+        return found
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.write("true" if op.properties[name].value else "false")  # type: ignore[union-attr]
-
-    return Part(read, write, (Need(name, BoolAttr),))
+    return attribute_part(
+        Need(arguments[0], BoolAttr), read, lambda printer, found: printer.attribute(found)
+    )
 
 
 def string(context: Context, arguments: list[str]) -> Part:
@@ -184,20 +165,17 @@ def string(context: Context, arguments: list[str]) -> Part:
 
     `arguments` are the words after `string`.
     """
-    (name,) = arguments
 
-    def read(reading: FormState) -> None:
-        parser = reading.parser
+    def read(parser: AsmParser) -> Attribute:
         at = parser.at
         if not parser.peek().startswith('"'):
             parser.attribute(NONE)
             parser.fail("invalid kind of attribute specified", at)
-        reading.state.properties[name] = StringAttr(parser.string())
+        return StringAttr(parser.string())
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.string(op.properties[name].value)  # type: ignore[union-attr,arg-type]
-
-    return Part(read, write, (Need(name, StringAttr),))
+    return attribute_part(
+        Need(arguments[0], StringAttr), read, lambda printer, text: printer.string(text.value)
+    )
 
 
 def symbol(context: Context, arguments: list[str]) -> Part:
@@ -207,17 +185,11 @@ def symbol(context: Context, arguments: list[str]) -> Part:
 
     `arguments` are the words after `symbol`.
     """
-    (name,) = arguments
-
-    def read(reading: FormState) -> None:
-        found = reading.parser.symbol()
-        assert isinstance(found, SymbolAttr)
-        reading.state.properties[name] = StringAttr.of(found.root)
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.symbol(op.properties[name].text)  # type: ignore[union-attr]
-
-    return Part(read, write, (Need(name, StringAttr),))
+    return attribute_part(
+        Need(arguments[0], StringAttr),
+        lambda parser: StringAttr.of(parser.symbol().root),
+        lambda printer, name: printer.symbol(name.text),
+    )
 
 
 def number(context: Context, arguments: list[str]) -> Part:
@@ -225,18 +197,18 @@ def number(context: Context, arguments: list[str]) -> Part:
 
     `arguments` are the words after `float`.
     """
-    (name,) = arguments
 
-    def read(reading: FormState) -> None:
-        found = reading.parser.attribute(F64)
+    def read(parser: AsmParser) -> Attribute:
+        found = parser.attribute(F64)
         if not isinstance(found, FloatAttr):
-            reading.parser.fail("invalid kind of attribute specified")
-        reading.state.properties[name] = found
+            parser.fail("invalid kind of attribute specified")
+        return found
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.attribute(op.properties[name], type=False)
-
-    return Part(read, write, (Need(name, FloatAttr, of=F64),))
+    return attribute_part(
+        Need(arguments[0], FloatAttr, of=F64),
+        read,
+        lambda printer, found: printer.attribute(found, type=False),
+    )
 
 
 def enum(context: Context, arguments: list[str]) -> Part:
@@ -247,17 +219,12 @@ def enum(context: Context, arguments: list[str]) -> Part:
 
     `arguments` are the words after `enum`.
     """
-    mnemonic, name = arguments[0], arguments[-1]
-
-    def read(reading: FormState) -> None:
-        reading.state.properties[name] = read_value_or_attribute(
-            reading.parser, "stablehlo", mnemonic
-        )
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.write(op.properties[name].value)  # type: ignore[union-attr,arg-type]
-
-    return Part(read, write, (Need(name, EnumAttr, of=mnemonic),))
+    mnemonic = arguments[0]
+    return attribute_part(
+        Need(arguments[-1], EnumAttr, of=mnemonic),
+        lambda parser: read_value_or_attribute(parser, "stablehlo", mnemonic),
+        lambda printer, found: printer.write(found.value),
+    )
 
 
 def value(context: Context, arguments: list[str]) -> Part:
@@ -361,8 +328,7 @@ def write_constant(printer: AsmPrinter, op: Operation) -> None:
     if literal_type(value) != op.results[0].type:
         printer.generic(op)
         return
-    if op.attributes or len(op.properties) > 1:
-        printer.dictionary(op, ("value",))
+    printer.dictionary(op, ("value",))
     printer.write(" ")
     printer.attribute(value)
 
@@ -397,9 +363,7 @@ def _write_target(
     printer.successor(op.successors[index])
     if values:
         printer.write("(")
-        printer.values(values)
-        printer.write(" : ")
-        printer.types([value.type for value in values])
+        printer.typed(values)
         printer.write(")")
 
 
@@ -408,7 +372,7 @@ def read_branch(parser: OpAsmParser, state: State) -> None:
     at = parser.at
     uses, types = _read_target(parser, state)
     parser.dictionary(state)
-    FormState(parser, state, uses, types).finish(at)
+    resolve(parser, state, uses, types, at)
 
 
 def write_branch(printer: AsmPrinter, op: Operation) -> None:
@@ -432,7 +396,7 @@ def read_conditional_branch(parser: OpAsmParser, state: State) -> None:
         uses, types = uses + more[0], types + more[1]
         counts.append(len(more[0]))
     parser.dictionary(state)
-    FormState(parser, state, uses, types).finish(at)
+    resolve(parser, state, uses, types, at)
     state.properties[_SEGMENTS] = DenseArrayAttr(I32, tuple(counts))
 
 
@@ -451,9 +415,7 @@ def write_conditional_branch(printer: AsmPrinter, op: Operation) -> None:
     ):
         raise UnfitError(f"{op.name} does not say the operands of its successors")
     middle = 1 + sizes.values[1]
-    printer.write(" ")
-    printer.value(op.operands[0])
-    printer.write(", ")
+    printer.write(" ", op.operands[0], ", ")
     _write_target(printer, op, 0, op.operands[1:middle])
     printer.write(", ")
     _write_target(printer, op, 1, op.operands[middle:])

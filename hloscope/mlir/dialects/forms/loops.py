@@ -19,10 +19,14 @@ from hloscope.mlir import (
     State,
     UnfitError,
     Use,
-    Value,
+    resolve,
 )
-from hloscope.mlir.dialects.forms.regions import one_block, resolve, with_terminator
-from hloscope.mlir.dialects.forms.types import write_function
+from hloscope.mlir.dialects.forms.regions import (
+    one_block,
+    with_terminator,
+    write_assignments,
+    write_results,
+)
 
 _YIELD: Final = "scf.yield"
 
@@ -30,46 +34,22 @@ _YIELD: Final = "scf.yield"
 def _read_assignments(parser: OpAsmParser) -> tuple[list[Use], list[Use]]:
     """Read `(%x = %a, %y = %b)`; return the names and the uses of their initial values."""
     names: list[Use] = []
-    values: list[Use] = []
-    parser.token("(")
-    while not (not names and parser.try_token(")")):
+
+    def assignment() -> Use:
         names.append(parser.use())
         parser.token("=")
-        values.append(parser.use())
-        if not parser.try_token(","):
-            parser.token(")")
-            break
-    return names, values
+        return parser.use()
 
-
-def _write_assignments(
-    printer: AsmPrinter, names: tuple[Value, ...], values: tuple[Value, ...]
-) -> None:
-    """Write names and initial values as `(%x = %a, %y = %b)`."""
-    separator = "("
-    for name, value in zip(names, values, strict=True):
-        printer.write(separator)
-        printer.value(name)
-        printer.write(" = ")
-        printer.value(value)
-        separator = ", "
-    printer.write(")")
+    parser.token("(")
+    return names, parser.items(assignment, ")")
 
 
 def _read_results(parser: OpAsmParser, state: State) -> None:
     """Read the result types after `->`, `t` or `(t, u)`, into `state`."""
-    if not parser.try_token("("):
+    if parser.try_token("("):
+        state.types += parser.items(parser.type, ")")
+    else:
         state.types.append(parser.type())
-    elif not parser.try_token(")"):
-        state.types += parser.type_list()
-        parser.token(")")
-
-
-def _write_results(printer: AsmPrinter, op: Operation) -> None:
-    if op.results:
-        printer.write(" -> (")
-        printer.types([result.type for result in op.results])
-        printer.write(")")
 
 
 def read_for(parser: OpAsmParser, state: State) -> None:
@@ -101,26 +81,23 @@ def write_for(printer: AsmPrinter, op: Operation) -> None:
     """Write `op` in the form that `read_for` reads."""
     (block,) = one_block(op, 1)
     operands, arguments = op.operands, block.arguments
-    carried = tuple(value.type for value in operands[3:])
+    carried = op.operand_types[3:]
     if (
         len(operands) < 3
         or len({value.type for value in (*operands[:3], *arguments[:1])}) != 1
-        or tuple(value.type for value in arguments[1:]) != carried
-        or tuple(value.type for value in op.results) != carried
+        or [value.type for value in arguments[1:]] != carried
+        or op.result_types != carried
     ):
         raise UnfitError(f"{op.name} has operands, arguments and results that do not match")
-    printer.write(" ")
-    printer.value(arguments[0])
-    for word, operand in zip((" = ", " to ", " step "), operands, strict=False):
-        printer.write(word)
-        printer.value(operand)
+    low, high, step = operands[:3]
+    printer.write(" ", arguments[0], " = ", low, " to ", high, " step ", step)
     if carried:
         printer.write(" iter_args")
-        _write_assignments(printer, arguments[1:], operands[3:])
-        _write_results(printer, op)
-    if operands[0].type != INDEX:
+        write_assignments(printer, arguments[1:], operands[3:])
+        write_results(printer, op)
+    if low.type != INDEX:
         printer.write("  : ")  # MLIR prints two spaces here
-        printer.type(operands[0].type)
+        printer.type(low.type)
     printer.write(" ")
     printer.region(op.regions[0], arguments=False, terminator=bool(carried))
     printer.dictionary(op)
@@ -141,11 +118,10 @@ def read_if(parser: OpAsmParser, state: State) -> None:
 
 def write_if(printer: AsmPrinter, op: Operation) -> None:
     """Write `op` in the form that `read_if` reads."""
-    if len(op.regions) != 2 or [value.type for value in op.operands] != [I1]:
+    if len(op.regions) != 2 or op.operand_types != [I1]:
         raise UnfitError(f"{op.name} has {len(op.regions)} regions")
-    printer.write(" ")
-    printer.value(op.operands[0])
-    _write_results(printer, op)
+    printer.write(" ", op.operands[0])
+    write_results(printer, op)
     printer.write(" ")
     true, false = op.regions
     printer.region(true, arguments=False, terminator=bool(op.results))
@@ -167,7 +143,7 @@ def read_while(parser: OpAsmParser, state: State) -> None:
     state.types += type.results
     if len(type.inputs) != len(names):
         parser.fail(f"expected as many input types as operands (expected {len(names)})", at)
-    resolve(parser, state, values, list(type.inputs), at)
+    resolve(parser, state, values, type.inputs, at)
     given = [Argument(x.name, t, x.at) for x, t in zip(names, type.inputs, strict=True)]
     state.regions.append(parser.region(given))
     parser.keyword("do")
@@ -178,13 +154,13 @@ def read_while(parser: OpAsmParser, state: State) -> None:
 def write_while(printer: AsmPrinter, op: Operation) -> None:
     """Write `op` in the form that `read_while` reads."""
     before, _ = one_block(op, 2)
-    if [x.type for x in before.arguments] != [x.type for x in op.operands]:
+    if [x.type for x in before.arguments] != op.operand_types:
         raise UnfitError(f"the arguments of {op.name} do not fit its operands")
     if op.operands:
         printer.write(" ")
-        _write_assignments(printer, before.arguments, op.operands)
+        write_assignments(printer, before.arguments, op.operands)
     printer.write(" : ")
-    write_function(printer, op)
+    printer.function_type(op.operands, op.results)
     printer.write(" ")
     printer.region(op.regions[0], arguments=False)
     printer.write(" do ")
@@ -212,15 +188,11 @@ def write_condition(printer: AsmPrinter, op: Operation) -> None:
     if not op.operands or op.operands[0].type != I1:
         raise UnfitError(f"{op.name} has no condition")
     condition, *values = op.operands
-    printer.write("(")
-    printer.value(condition)
-    printer.write(")")
+    printer.write("(", condition, ")")
     printer.dictionary(op)
     if values:
         printer.write(" ")
-        printer.values(values)
-        printer.write(" : ")
-        printer.types([value.type for value in values])
+        printer.typed(values)
 
 
 FORMS: Final = {

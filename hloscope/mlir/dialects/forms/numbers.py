@@ -6,6 +6,7 @@ Source: `AssemblyFormat.cpp`; `printWindowAttributes`, `parsePrecisionConfig` of
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hloscope.ir import TensorType
@@ -28,6 +29,7 @@ from hloscope.mlir import (
     Operation,
     Part,
     StructAttr,
+    attribute_part,
 )
 from hloscope.mlir.dialects.attributes.notations import conv_text, read_checked, read_conv_dims
 from hloscope.mlir.dialects.attributes.structs import (
@@ -46,6 +48,7 @@ _INT32: Final = 1 << 31
 
 def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<format>`: exponent and mantissa bits, as `e5m2`."""
+    names = ("exponent_bits", "mantissa_bits")
 
     def read(reading: FormState) -> None:
         parser = reading.parser
@@ -54,24 +57,20 @@ def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
         found = _FORMAT.fullmatch(word)
         if found is None:
             parser.fail(f"expected exponent mantissa in format e#m#, saw {word}", at)
-        for name, digits in zip(("exponent", "mantissa"), found.groups(), strict=True):
+        for name, digits in zip(names, found.groups(), strict=True):
             if len(digits.lstrip("0")) > 10 or int(digits) >= _INT32:
-                parser.fail(f"unable to parse {name} '{digits}'", at)
-            reading.state.properties[f"{name}_bits"] = IntegerAttr(int(digits), I32)
+                parser.fail(f"unable to parse {name.removesuffix('_bits')} '{digits}'", at)
+            reading.state.properties[name] = IntegerAttr(int(digits), I32)
+
+    def bits(op: Operation) -> list[int]:
+        return [op.properties[name].value for name in names]  # type: ignore[union-attr,misc]
 
     def write(printer: AsmPrinter, op: Operation) -> None:
-        exponent, mantissa = op.properties["exponent_bits"], op.properties["mantissa_bits"]
-        assert isinstance(exponent, IntegerAttr)
-        assert isinstance(mantissa, IntegerAttr)
-        printer.write(f"e{exponent.value}m{mantissa.value}")
+        exponent, mantissa = bits(op)
+        printer.write(f"e{exponent}m{mantissa}")
 
-    needs = (Need(f"{part}_bits", IntegerAttr, of=I32) for part in ("exponent", "mantissa"))
-    return Part(read, write, tuple(needs), _fits_format)
-
-
-def _fits_format(op: Operation) -> bool:
-    bits = op.properties["exponent_bits"], op.properties["mantissa_bits"]
-    return all(isinstance(x, IntegerAttr) and x.value >= 0 for x in bits)
+    needs = tuple(Need(name, IntegerAttr, of=I32) for name in names)
+    return Part(read, write, needs, lambda op: min(bits(op)) >= 0)
 
 
 def slice_ranges(context: Context, arguments: list[str]) -> Part:
@@ -124,27 +123,25 @@ def dot_dims(context: Context, arguments: list[str]) -> Part:
 
     Its text is `batching_dims = […] x […], contracting_dims = …`.
     """
-    name = "dot_dimension_numbers"
 
-    def read(reading: FormState) -> None:
-        parser = reading.parser
+    def read(parser: AsmParser) -> Attribute:
         values: dict[str, int | tuple[int, ...]] = {}
         if parser.try_keyword("batching_dims"):
             _read_pair(parser, values, "batching")
             parser.token(",")
         parser.keyword("contracting_dims")
         _read_pair(parser, values, "contracting")
-        reading.state.properties[name] = sparse_struct("stablehlo", "dot", values)
+        return sparse_struct("stablehlo", "dot", values)
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        fields = dict(op.properties[name].fields)  # type: ignore[union-attr]
+    def write(printer: AsmPrinter, found: StructAttr) -> None:
+        fields = dict(found.fields)
         batching = fields.get("lhs_batching_dimensions"), fields.get("rhs_batching_dimensions")
         if batching[0] or batching[1]:
             printer.write(f"batching_dims = {_pair_text(*batching)}, ")
         contracting = (fields.get(f"{side}_contracting_dimensions") for side in ("lhs", "rhs"))
         printer.write(f"contracting_dims = {_pair_text(*contracting)}")
 
-    return Part(read, write, (Need(name, StructAttr, of="dot"),))
+    return attribute_part(Need("dot_dimension_numbers", StructAttr, of="dot"), read, write)
 
 
 def _read_pair(parser: AsmParser, values: dict[str, int | tuple[int, ...]], kind: str) -> None:
@@ -177,7 +174,9 @@ def precision(context: Context, arguments: list[str]) -> Part:
             return
         parser.keyword("precision")
         parser.token("=")
-        properties["precision_config"] = _read_precisions(parser)
+        parser.token("[")
+        values = parser.items(lambda: read_value(parser, "stablehlo", "precision"), "]")
+        properties["precision_config"] = ArrayAttr(tuple(values))
         if with_algorithm and parser.try_token(","):
             parser.keyword("algorithm")
             properties["algorithm"] = _read_algorithm(parser)
@@ -191,10 +190,14 @@ def precision(context: Context, arguments: list[str]) -> Part:
             printer.write(", algorithm = ")
             write_fields(printer, algorithm)  # type: ignore[arg-type]
 
+    def fits(op: Operation) -> bool:
+        config = op.properties.get("precision_config")
+        return config is None or len(_precisions(config)) == len(config.elements)  # type: ignore[union-attr]
+
     needs = [Need("precision_config", ArrayAttr, optional=True)]
     if with_algorithm:
         needs.append(Need("algorithm", StructAttr, of="dot_algorithm", optional=True))
-    return Part(read, write, tuple(needs), _fits_precision)
+    return Part(read, write, tuple(needs), fits)
 
 
 def _precisions(config: Attribute) -> list[str]:
@@ -202,26 +205,9 @@ def _precisions(config: Attribute) -> list[str]:
     return [x.value for x in elements if isinstance(x, EnumAttr) and x.name == "precision"]
 
 
-def _fits_precision(op: Operation) -> bool:
-    config = op.properties.get("precision_config")
-    return config is None or len(_precisions(config)) == len(config.elements)  # type: ignore[union-attr]
-
-
 def _read_algorithm(parser: AsmParser) -> StructAttr:
     parser.token("=")
     return read_checked(parser, "dot_algorithm")
-
-
-def _read_precisions(parser: AsmParser) -> ArrayAttr:
-    """Return the precisions in the text `[DEFAULT, HIGH]`."""
-    parser.token("[")
-    if parser.try_token("]"):
-        return ArrayAttr(())
-    found: list[Attribute] = [read_value(parser, "stablehlo", "precision")]
-    while parser.try_token(","):
-        found.append(read_value(parser, "stablehlo", "precision"))
-    parser.token("]")
-    return ArrayAttr(tuple(found))
 
 
 # -------------------------------------------------------------------------------- convolutions
@@ -229,18 +215,12 @@ def _read_precisions(parser: AsmParser) -> ArrayAttr:
 
 def conv_dims(context: Context, arguments: list[str]) -> Part:
     """Return the part of a pretty form for `<conv>`: `[b, 0, f]x[0, i, o]->[b, 0, f]`."""
-    name = "dimension_numbers"
-
-    def read(reading: FormState) -> None:
-        reading.state.properties[name] = read_conv_dims(reading.parser)
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.write(conv_text(op.properties[name]) or "")  # type: ignore[arg-type]
-
-    def fits(op: Operation) -> bool:
-        return conv_text(op.properties[name]) is not None  # type: ignore[arg-type]
-
-    return Part(read, write, (Need(name, StructAttr, of="conv"),), fits)
+    return attribute_part(
+        Need("dimension_numbers", StructAttr, of="conv"),
+        read_conv_dims,
+        lambda printer, found: printer.write(conv_text(found) or ""),
+        lambda found: conv_text(found) is not None,
+    )
 
 
 _WINDOW: Final = {
@@ -304,14 +284,8 @@ def _read_window(parser: AsmParser, word: str) -> Attribute:
     `word` is the name of the field.
     """
     if word == "pad":
-        pairs: list[list[int]] = []
-        if not parser.try_token("]"):
-            pairs.append(_read_pad(parser))
-            while parser.try_token(","):
-                pairs.append(_read_pad(parser))
-            parser.token("]")
-        text = "" if not pairs else "[" + ", ".join(dims_text(pair) for pair in pairs) + "]"
-        return DenseAttr(text, TensorType(I64, (len(pairs), 2)))
+        pairs = parser.items(lambda: _read_pad(parser), "]")
+        return DenseAttr(_pairs_text(pairs) if pairs else "", TensorType(I64, (len(pairs), 2)))
     values = _read_numbers(parser)
     if word == "reverse":
         return DenseArrayAttr(I1, tuple(int(value != 0) for value in values))
@@ -319,18 +293,11 @@ def _read_window(parser: AsmParser, word: str) -> Attribute:
 
 
 def _read_numbers(parser: AsmParser) -> list[int]:
-    values: list[int] = []
-    if not parser.try_token("]"):
-        values.append(_read_number(parser))
-        while parser.try_token(","):
-            values.append(_read_number(parser))
-        parser.token("]")
-    return values
+    def number() -> int:
+        word = parser.try_keyword("true", "false")
+        return parser.integer() if word is None else int(word == "true")
 
-
-def _read_number(parser: AsmParser) -> int:
-    word = parser.try_keyword("true", "false")
-    return parser.integer() if word is None else int(word == "true")
+    return parser.items(number, "]")
 
 
 def _read_pad(parser: AsmParser) -> list[int]:
@@ -341,14 +308,18 @@ def _read_pad(parser: AsmParser) -> list[int]:
     return values
 
 
+def _pairs_text(pairs: Iterable[Sequence[int]]) -> str:
+    """Return pairs of integers as the text `[[1, 2], [3, 4]]`."""
+    return f"[{', '.join(map(dims_text, pairs))}]"
+
+
 def _window_text(value: Attribute) -> str:
     if isinstance(value, DenseArrayAttr):
         if value.element == I1:
             return f"[{', '.join('true' if x else 'false' for x in value.values)}]"
         return dims_text(value.values)
     numbers = iter(small_integers(value) or ()) if isinstance(value, DenseAttr) else iter(())
-    pairs = zip(numbers, numbers, strict=True)
-    return f"[{', '.join(dims_text(pair) for pair in pairs)}]"
+    return _pairs_text(zip(numbers, numbers, strict=True))
 
 
 DIRECTIVES: Final[dict[str, Directive]] = {

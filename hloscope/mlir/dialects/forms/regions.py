@@ -23,6 +23,7 @@ from hloscope.mlir import (
     Form,
     FormState,
     IntegerAttr,
+    Location,
     OpAsmParser,
     Operation,
     Part,
@@ -33,23 +34,15 @@ from hloscope.mlir import (
     Use,
     Value,
     VerbatimAttr,
+    resolve,
 )
 from hloscope.mlir.dialects.forms.directives import dims_text, i64_array, read_dims
-from hloscope.mlir.dialects.forms.types import write_function
 from hloscope.mlir.dialects.forms.upstream import read_bracketed
 
 COMMUTATIVE: Final = frozenset(
     f"stablehlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
 )
 """Binary ops whose name may replace the region of a `reduce`."""
-
-
-def resolve(parser: OpAsmParser, state: State, uses: list[Use], types: list[Type], at: int) -> None:
-    """Add to `state` the operands that `uses` name; they must have these types.
-
-    `parser` finds the values. `at` is the position of the form, for messages.
-    """
-    FormState(parser, state, uses, types).finish(at)
 
 
 def one_block(op: Operation, regions: int) -> list[Block]:
@@ -76,6 +69,24 @@ def with_terminator(region: Region, terminator: str) -> Region:
     return Region((block,))
 
 
+def write_assignments(
+    printer: AsmPrinter, names: tuple[Value, ...], values: tuple[Value, ...]
+) -> None:
+    """Write names and initial values as `(%x = %a, %y = %b)`."""
+    printer.write("(")
+    for position, (name, value) in enumerate(zip(names, values, strict=True)):
+        printer.write(", " if position else "", name, " = ", value)
+    printer.write(")")
+
+
+def write_results(printer: AsmPrinter, op: Operation) -> None:
+    """Write the result types as ` -> (t, u)`; nothing without results."""
+    if op.results:
+        printer.write(" -> (")
+        printer.types(op.results)
+        printer.write(")")
+
+
 # -------------------------------------------------------------------------------------- reduce
 
 
@@ -90,8 +101,7 @@ def read_reduce(parser: OpAsmParser, state: State) -> None:
     while True:
         if parser.try_token("("):
             inputs.append(parser.use())
-            parser.keyword("init")
-            parser.token(":")
+            parser.tokens("init", ":")
             inits.append(parser.use())
             parser.token(")")
         if not parser.try_token(","):
@@ -103,9 +113,7 @@ def read_reduce(parser: OpAsmParser, state: State) -> None:
             "with zero region, producing single result",
             at,
         )
-    parser.keyword("across")
-    parser.keyword("dimensions")
-    parser.token("=")
+    parser.tokens("across", "dimensions", "=")
     state.properties["dimensions"] = i64_array(read_dims(parser))
     parser.dictionary(state)
     parser.token(":")
@@ -115,8 +123,8 @@ def read_reduce(parser: OpAsmParser, state: State) -> None:
         state.location = parser.location()
         if not type.inputs:
             parser.fail("input types missing in reduce-op function type", at)
-        resolve(parser, state, [*inputs, *inits], list(type.inputs), at)
-        state.regions.append(_reducer(applied, type.inputs[0], state))
+        resolve(parser, state, [*inputs, *inits], type.inputs, at)
+        state.regions.append(_reducer(applied, type.inputs[0], state.location or UNKNOWN))
         return
     parser.keyword("reducer")
     pairs = []
@@ -125,40 +133,31 @@ def read_reduce(parser: OpAsmParser, state: State) -> None:
         if len(pair) != 2:
             parser.fail("expected ','")
         pairs.append(pair)
-    resolve(parser, state, [*inputs, *inits], list(type.inputs), at)
+    resolve(parser, state, [*inputs, *inits], type.inputs, at)
     # In the text the two arguments of an input are a pair; in the region all accumulators come
     # first.
     arguments = [pair[side] for side in (0, 1) for pair in pairs]
     state.regions.append(parser.region(arguments))
 
 
-def _reducer(name: str, operand: Type, state: State) -> Region:
+def _reducer(name: str, operand: Type, location: Location) -> Region:
     """Return the region of `applies op` in a `reduce`: the op on two scalars, and a return.
 
     Args:
-        name: Name of the op.
-        operand: Type of the tensor that is reduced, whose elements are the scalars.
-        state: The parts of the `reduce`, with its location.
+        name: Name of the applied op.
+        operand: Type of the first operand of the `reduce`.
+        location: Location of the `reduce`, which the region's parts get.
     """
     element = operand.element if isinstance(operand, TensorType | UnrankedTensorType) else operand
-    scalar = _scalar(element)
-    first, second, value = Value(scalar), Value(scalar, index=1), Value(scalar)
-    if state.location is None:
-        inner = Operation(name, (first, second), (value,))
-        last = Operation("stablehlo.return", (value,))
-    else:
-        for argument in (first, second):
-            argument.location = state.location
-        inner = Operation(name, (first, second), (value,), location=state.location)
-        last = Operation("stablehlo.return", (value,), location=state.location)
-    value.owner = inner
-    block = Block((first, second), (inner, last))
-    first.owner = second.owner = block
+    scalar = TensorType(element, ())  # type: ignore[arg-type]
+    arguments = tuple(Value(scalar, index=index, location=location) for index in range(2))
+    value = Value(scalar)
+    value.owner = inner = Operation(name, arguments, (value,), location=location)
+    last = Operation("stablehlo.return", (value,), location=location)
+    block = Block(arguments, (inner, last))
+    for argument in arguments:
+        argument.owner = block
     return Region((block,))
-
-
-def _scalar(element: Type) -> TensorType:
-    return TensorType(element, ())  # type: ignore[arg-type]
 
 
 def _applied(op: Operation, block: Block) -> str | None:
@@ -199,17 +198,13 @@ def write_reduce(printer: AsmPrinter, op: Operation) -> None:
     if applied is None and len(arguments) < 2 * count:
         raise UnfitError(f"{op.name} has {len(arguments)} arguments")
     for i in range(count):
-        printer.write(", (" if i else "(")
-        printer.value(op.operands[i])
-        printer.write(" init: ")
-        printer.value(op.operands[i + count])
-        printer.write(")")
+        printer.write(", (" if i else "(", op.operands[i], " init: ", op.operands[i + count], ")")
     if applied is not None:
         printer.write(f" applies {applied}")
     printer.write(f" across dimensions = {dims_text(dims.values)}")
     printer.dictionary(op, ("dimensions",))
     printer.write(" : ")
-    write_function(printer, op)
+    printer.function_type(op.operands, op.results)
     if applied is not None:
         return
     printer.newline()
@@ -278,23 +273,16 @@ def read_while(parser: OpAsmParser, state: State) -> None:
 def write_while(printer: AsmPrinter, op: Operation) -> None:
     """Write `op` in the form that `read_while` reads, which shows the operands' types only."""
     condition, body = one_block(op, 2)
-    shown = [operand.type for operand in op.operands]
+    shown = op.operand_types
     for values in (condition.arguments, body.arguments, op.results):
         # The form shows one list of types for operands, arguments and results.
         types = [value.type for value in values]
         if len(types) != len(shown) or not all(map(compatible, types, shown)):
             raise UnfitError(f"{op.name} has other types than its operands")
-    separator = "("
-    for argument, operand in zip(body.arguments, op.operands, strict=True):
-        printer.write(separator)
-        printer.value(argument)
-        printer.write(" = ")
-        printer.value(operand)
-        separator = ", "
-    printer.write(")" if op.operands else "()")
+    write_assignments(printer, body.arguments, op.operands)
     if op.operands:
         printer.write(" : ")
-        printer.types([operand.type for operand in op.operands])
+        printer.types(op.operands)
     printer.dictionary(op, keyword=True)
     printer.newline()
     printer.write("cond ")
@@ -321,26 +309,21 @@ def while_from_text(op: Operation) -> None:
 def read_scan(parser: OpAsmParser, state: State) -> None:
     """Read `(%a) inits (%b) dimension=0 attributes {…} {…} : (t, u) -> (t, u)` into `state`."""
     at = parser.at
-    groups = []
     parser.token("(")
-    groups.append(parser.uses())
-    parser.token(")")
-    parser.keyword("inits")
-    parser.token("(")
-    groups.append(parser.uses())
-    parser.token(")")
-    parser.keyword("dimension")
-    parser.token("=")
+    inputs = parser.uses()
+    parser.tokens(")", "inits", "(")
+    inits = parser.uses()
+    parser.tokens(")", "dimension", "=")
     state.properties["dimension"] = IntegerAttr(parser.integer(), I64)
     parser.attributes_with_keyword(state)
     state.regions.append(parser.region())
     parser.token(":")
     type = parser.function_type()
     state.types += type.results
-    resolve(parser, state, [use for group in groups for use in group], list(type.inputs), at)
-    counts = tuple(map(len, groups))
-    state.properties["operandSegmentSizes"] = DenseArrayAttr(I32, counts)
-    outputs = (len(type.results) - counts[1], counts[1])
+    resolve(parser, state, [*inputs, *inits], type.inputs, at)
+    carries = len(inits)
+    state.properties["operandSegmentSizes"] = DenseArrayAttr(I32, (len(inputs), carries))
+    outputs = (len(type.results) - carries, carries)
     state.properties["resultSegmentSizes"] = DenseArrayAttr(I32, outputs)
 
 
@@ -372,7 +355,7 @@ def write_scan(printer: AsmPrinter, op: Operation) -> None:
     printer.write(" ")
     printer.region(op.regions[0])
     printer.write(" : ")
-    write_function(printer, op)
+    printer.function_type(op.operands, op.results)
 
 
 # -------------------------------------------------------------------- shape.assuming, sharding
@@ -384,9 +367,7 @@ def read_assuming(parser: OpAsmParser, state: State) -> None:
     use = parser.use()
     if parser.try_token("->"):
         parser.token("(")
-        if not parser.try_token(")"):
-            state.types += parser.type_list()
-            parser.token(")")
+        state.types += parser.items(parser.type, ")")
     resolve(parser, state, [use], [WITNESS], at)
     state.regions.append(with_terminator(parser.region(), "shape.assuming_yield"))
     parser.dictionary(state)
@@ -397,12 +378,8 @@ def write_assuming(printer: AsmPrinter, op: Operation) -> None:
     one_block(op, 1)
     if len(op.operands) != 1:
         raise UnfitError(f"{op.name} has {len(op.operands)} operands")
-    printer.write(" ")
-    printer.value(op.operands[0])
-    if op.results:
-        printer.write(" -> (")
-        printer.types([result.type for result in op.results])
-        printer.write(")")
+    printer.write(" ", op.operands[0])
+    write_results(printer, op)
     printer.write(" ")
     printer.region(op.regions[0], terminator=bool(op.results))
     printer.dictionary(op)
@@ -449,7 +426,7 @@ def _read_sharded(parser: OpAsmParser, state: State, optional: tuple[str, ...]) 
     parser.token(":")
     type = parser.function_type()
     state.types += type.results
-    resolve(parser, state, uses, list(type.inputs), at)
+    resolve(parser, state, uses, type.inputs, at)
 
 
 _SHARDINGS: Final = {
@@ -502,7 +479,7 @@ def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list
     printer.region(op.regions[0], arguments=False)
     printer.dictionary(op, ("name", *_SHARDINGS))
     printer.write(" : ")
-    write_function(printer, op)
+    printer.function_type(op.operands, op.results)
 
 
 # --------------------------------------------------------------------------- regions in a row
@@ -517,19 +494,14 @@ def inner_regions(context: Context, arguments: list[str]) -> Part:
     def read(reading: FormState) -> None:
         parser = reading.parser
         if parser.try_token("("):
-            reading.state.regions.append(parser.region())
-            while parser.try_token(","):
-                reading.state.regions.append(parser.region())
+            reading.state.regions += parser.items(parser.region)
             parser.token(")")
 
     def write(printer: AsmPrinter, op: Operation) -> None:
-        separator = " ("
-        for region in op.regions:
-            printer.write(separator)
-            separator = ", "
+        for position, region in enumerate(op.regions):
+            printer.write(", " if position else " (")
             printer.region(region)
-        if op.regions:
-            printer.write(")")
+        printer.write(")" if op.regions else "")
 
     return Part(read, write)
 

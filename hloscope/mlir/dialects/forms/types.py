@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from hloscope.errors import ParseError
@@ -38,11 +39,6 @@ _REAL: Final = {
 }
 
 
-def write_function(printer: AsmPrinter, op: Operation) -> None:
-    """Write the function type of an op, `(a, b) -> c`."""
-    printer.function_type([x.type for x in op.operands], [x.type for x in op.results])
-
-
 def _assign(reading: FormState, type: FunctionType, at: int) -> None:
     """Set the types of all operands and of the one result to those of a function type.
 
@@ -72,7 +68,7 @@ def function(context: Context, arguments: list[str]) -> Part:
         reading.types += type.inputs
         reading.state.types += type.results
 
-    return Part(read, write_function)
+    return Part(read, lambda printer, op: printer.function_type(op.operands, op.results))
 
 
 def same(context: Context, arguments: list[str]) -> Part:
@@ -97,10 +93,10 @@ def same(context: Context, arguments: list[str]) -> Part:
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         type = op.results[0].type
-        for operand in op.operands:
-            if operand.type is not type and operand.type != type:
-                return write_function(printer, op)
-        printer.type(type)
+        if all(operand.type is type or operand.type == type for operand in op.operands):
+            printer.type(type)
+        else:
+            printer.function_type(op.operands, op.results)
 
     return Part(read, write)
 
@@ -117,13 +113,14 @@ def each(context: Context, arguments: list[str]) -> Part:
         reading.types += [type] * len(reading.uses)
         reading.state.types.append(type)
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.type(op.results[0].type)
-
     def fits(op: Operation) -> bool:
         return all(operand.type == op.results[0].type for operand in op.operands)
 
-    return Part(read, write, fits=fits)
+    return Part(read, _write_result_type, fits=fits)
+
+
+def _write_result_type(printer: AsmPrinter, op: Operation) -> None:
+    printer.type(op.results[0].type)
 
 
 def every_input(context: Context, arguments: list[str]) -> Part:
@@ -163,10 +160,7 @@ def pairwise(context: Context, arguments: list[str]) -> Part:
         reading.types += types
         reading.state.types += types
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.types([x.type for x in op.operands])
-
-    return Part(read, write)
+    return Part(read, lambda printer, op: printer.types(op.operands))
 
 
 def tuple_of(context: Context, arguments: list[str]) -> Part:
@@ -186,15 +180,11 @@ def tuple_of(context: Context, arguments: list[str]) -> Part:
         reading.types += type.elements
         reading.state.types.append(type)
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.type(op.results[0].type)
-
     def fits(op: Operation) -> bool:
         type = op.results[0].type
-        types = tuple([operand.type for operand in op.operands])
-        return isinstance(type, TupleType) and type.elements == types
+        return isinstance(type, TupleType) and list(type.elements) == op.operand_types
 
-    return Part(read, write, fits=fits)
+    return Part(read, _write_result_type, fits=fits)
 
 
 def _real(type: Type) -> Type | None:
@@ -238,7 +228,7 @@ def complex_of(context: Context, arguments: list[str]) -> Part:
         if all(operand.type == real for operand in op.operands):
             printer.type(type)
         else:
-            write_function(printer, op)
+            printer.function_type(op.operands, op.results)
 
     return Part(read, write)
 
@@ -266,12 +256,12 @@ def select_of(context: Context, arguments: list[str]) -> Part:
                 parser.fail("expected functional type or list of two types", at)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
-        condition, true, false = (x.type for x in op.operands)
+        _, true, false = op.operand_types
         # One type stands for both values and the result only if it is the type of all three.
         if true == false == op.results[0].type:
-            printer.types([condition, true])
+            printer.types(op.operands[:2])
         else:
-            write_function(printer, op)
+            printer.function_type(op.operands, op.results)
 
     return Part(read, write)
 
@@ -288,10 +278,7 @@ def one_input(context: Context, arguments: list[str]) -> Part:
         def read_all(reading: FormState) -> None:
             reading.types += reading.parser.type_list()
 
-        def write_all(printer: AsmPrinter, op: Operation) -> None:
-            printer.types([x.type for x in op.operands])
-
-        return Part(read_all, write_all)
+        return Part(read_all, lambda printer, op: printer.types(op.operands))
 
     index = context.inputs
     context.inputs += 1
@@ -299,10 +286,7 @@ def one_input(context: Context, arguments: list[str]) -> Part:
     def read(reading: FormState) -> None:
         reading.types.append(reading.parser.type())
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.type(op.operands[index].type)
-
-    return Part(read, write)
+    return Part(read, lambda printer, op: printer.type(op.operands[index].type))
 
 
 def one_output(context: Context, arguments: list[str]) -> Part:
@@ -318,10 +302,7 @@ def one_output(context: Context, arguments: list[str]) -> Part:
         def read_all(reading: FormState) -> None:
             reading.state.types += reading.parser.type_list()
 
-        def write_all(printer: AsmPrinter, op: Operation) -> None:
-            printer.types([x.type for x in op.results])
-
-        return Part(read_all, write_all)
+        return Part(read_all, lambda printer, op: printer.types(op.results))
 
     index = context.outputs
     context.outputs += 1
@@ -329,10 +310,7 @@ def one_output(context: Context, arguments: list[str]) -> Part:
     def read(reading: FormState) -> None:
         reading.state.types.append(reading.parser.type())
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.type(op.results[index].type)
-
-    return Part(read, write)
+    return Part(read, lambda printer, op: printer.type(op.results[index].type))
 
 
 def after_colon(context: Context, arguments: list[str]) -> Part:
@@ -348,7 +326,7 @@ def after_colon(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         if op.operands:
             printer.write(" : ")
-            printer.types([x.type for x in op.operands])
+            printer.types(op.operands)
 
     return Part(read, write)
 
@@ -369,9 +347,7 @@ def operand_list(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         if op.operands:
             printer.write(" ")
-            printer.values(op.operands)
-            printer.write(" : ")
-            printer.types([x.type for x in op.operands])
+            printer.typed(op.operands)
 
     return Part(read, write)
 
@@ -392,22 +368,14 @@ def barrier(context: Context, arguments: list[str]) -> Part:
             reading.parser.token(":")
             types.read(reading)
         else:
-            reading.parser.token("(")
-            reading.parser.token(")")
+            reading.parser.tokens("(", ")")
 
     def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write(" " if op.operands else "()")
         if op.operands:
-            printer.write(" ")
-            printer.values(op.operands)
-            printer.write(" : ")
-            types.write(printer, op)
-        else:
-            printer.write("()")
+            printer.typed(op.operands)
 
-    def fits(op: Operation) -> bool:
-        return len(op.operands) == len(op.results)
-
-    return Part(read, write, fits=fits)
+    return Part(read, write, fits=lambda op: len(op.operands) == len(op.results))
 
 
 def choice(context: Context, arguments: list[str]) -> Part:
@@ -426,30 +394,10 @@ def choice(context: Context, arguments: list[str]) -> Part:
         reading.state.types.append(types[-1])
 
     def write(printer: AsmPrinter, op: Operation) -> None:
-        condition = op.operands[0].type
-        types = [] if condition == boolean else [condition]
-        printer.types([*types, op.results[0].type])
+        condition = op.operands[0]
+        printer.types([*([] if condition.type == boolean else [condition]), op.results[0]])
 
     return Part(read, write)
-
-
-DIRECTIVES: Final[dict[str, Directive]] = {
-    "function": function,
-    "same": same,
-    "each": each,
-    "every": every_input,
-    "pairwise": pairwise,
-    "tuple": tuple_of,
-    "complex": complex_of,
-    "select": select_of,
-    "in": one_input,
-    "out": one_output,
-    "any": after_colon,
-    "list": operand_list,
-    "barrier": barrier,
-    "choice": choice,
-}
-"""Directives for types that are written, by name."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -474,35 +422,32 @@ def implied(context: Context, arguments: list[str]) -> Part:
     what, name = arguments
     written = context.inputs
 
+    def type_of(others: Sequence[Type]) -> Type:
+        return _element(others[0]) if name == "element" else _named(name)
+
     def read_inputs(reading: FormState) -> None:
-        type = _element(reading.state.types[0]) if name == "element" else _named(name)
         # The types written so far are those of the first operands.
-        reading.types += [type] * (len(reading.uses) - len(reading.types))
+        missing = len(reading.uses) - len(reading.types)
+        reading.types += [type_of(reading.state.types)] * missing
 
     def fit_inputs(op: Operation) -> bool:
         if name == "element" and not op.results:
             return False
-        type = _element(op.results[0].type) if name == "element" else _named(name)
+        type = type_of(op.result_types)
         return all(operand.type == type for operand in op.operands[written:])
 
     def read_output(reading: FormState) -> None:
-        type = _element(reading.types[0]) if name == "element" else _named(name)
-        reading.state.types.append(type)
+        reading.state.types.append(type_of(reading.types))
 
     def fit_output(op: Operation) -> bool:
         if len(op.results) != 1 or (name == "element" and not op.operands):
             return False
-        type = _element(op.operands[0].type) if name == "element" else _named(name)
-        return op.results[0].type == type
+        return op.results[0].type == type_of(op.operand_types)
 
     if what == "inputs":
-        return Part(read_inputs, _write_nothing, fits=fit_inputs)
+        return Part(read_inputs, lambda printer, op: None, fits=fit_inputs)
     context.outputs += 1
-    return Part(read_output, _write_nothing, fits=fit_output)
-
-
-def _write_nothing(printer: AsmPrinter, op: Operation) -> None:
-    pass
+    return Part(read_output, lambda printer, op: None, fits=fit_output)
 
 
 def boolean_of(context: Context, arguments: list[str]) -> Part:
@@ -520,7 +465,7 @@ def boolean_of(context: Context, arguments: list[str]) -> Part:
     def fits(op: Operation) -> bool:
         return len(op.results) == 1 and op.results[0].type == _boolean(op.operands[0].type)
 
-    return Part(read, _write_nothing, fits=fits)
+    return Part(read, lambda printer, op: None, fits=fits)
 
 
 def _boolean(type: Type) -> Type:
@@ -544,20 +489,19 @@ def insertion(context: Context, arguments: list[str]) -> Part:
     """
     context.outputs = max(context.outputs, 1)
 
+    def implied_types(type: Type, count: int) -> list[Type]:
+        return [_element(type), type, *[INDEX] * (count - 2)]
+
     def read(reading: FormState) -> None:
         type = reading.parser.type()
-        reading.types += [_element(type), type, *[INDEX] * (len(reading.uses) - 2)]
+        reading.types += implied_types(type, len(reading.uses))
         reading.state.types.append(type)
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.type(op.results[0].type)
-
     def fits(op: Operation) -> bool:
-        type = op.results[0].type
-        expected = [_element(type), type, *[INDEX] * (len(op.operands) - 2)]
-        return [operand.type for operand in op.operands] == expected
+        expected = implied_types(op.results[0].type, len(op.operands))
+        return op.operand_types == expected
 
-    return Part(read, write, fits=fits)
+    return Part(read, _write_result_type, fits=fits)
 
 
 def _element(type: Type) -> Type:
@@ -566,9 +510,23 @@ def _element(type: Type) -> Type:
     return type if isinstance(type, ElementType) else INDEX
 
 
-IMPLIED: Final[dict[str, Directive]] = {
+DIRECTIVES: Final[dict[str, Directive]] = {
+    "function": function,
+    "same": same,
+    "each": each,
+    "every": every_input,
+    "pairwise": pairwise,
+    "tuple": tuple_of,
+    "complex": complex_of,
+    "select": select_of,
+    "in": one_input,
+    "out": one_output,
+    "any": after_colon,
+    "list": operand_list,
+    "barrier": barrier,
+    "choice": choice,
     "implied": implied,
     "implied_boolean": boolean_of,
     "insertion": insertion,
 }
-"""Directives for types that are not written, by name."""
+"""Directives for types, by name."""

@@ -5,6 +5,7 @@ Source: MLIR's definitions of `arith` and `shape`; Shardy's `SdyOps` and printer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from hloscope.ir import TensorType
@@ -15,6 +16,7 @@ from hloscope.mlir import (
     ArrayAttr,
     AsmParser,
     AsmPrinter,
+    Attribute,
     Context,
     DenseArrayAttr,
     DenseAttr,
@@ -26,8 +28,10 @@ from hloscope.mlir import (
     Part,
     UnitAttr,
     VerbatimAttr,
+    attribute_part,
 )
 from hloscope.mlir.dialects.attributes import DYNAMIC
+from hloscope.mlir.dialects.attributes.structs import attribute_of
 from hloscope.mlir.dialects.forms.directives import dims_text, i64_array, read_dims, small_integers
 
 _NUMBERED: Final = {
@@ -46,7 +50,6 @@ _FLAGS: Final = {
     "overflow": ("IntegerOverflowFlags", "none nsw nuw".split()),
     "fastmath": ("FastMathFlags", "none reassoc nnan ninf nsz arcp contract afn fast".split()),
 }
-_CLOSED: Final = {"{": "}", "[": "]"}
 
 
 def flags(context: Context, arguments: list[str]) -> Part:
@@ -57,49 +60,36 @@ def flags(context: Context, arguments: list[str]) -> Part:
     `arguments` are the words after `flags`.
     """
     word, name = arguments
+    cpp, words = _FLAGS[word]
     prefix, none = f"#arith.{word}", VerbatimAttr(f"#arith.{word}<none>")
 
-    def read(reading: FormState) -> None:
-        parser = reading.parser
-        found = none
-        if parser.try_keyword(word):
-            found = VerbatimAttr(f"{prefix}<{_read_flags(parser, word)}>")
-        reading.state.properties[name] = found
+    def read(parser: AsmParser) -> Attribute:
+        if not parser.try_keyword(word):
+            return none
+        parser.token("<")
+        found = parser.items(lambda: _read_word(parser, f"arith::{cpp}", words))
+        parser.token(">")
+        # The order of the enum gives equal flags equal texts.
+        return VerbatimAttr(f"{prefix}<{', '.join(word for word in words if word in found)}>")
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        found = op.properties.get(name)
-        if isinstance(found, VerbatimAttr) and found != none:
+    def write(printer: AsmPrinter, found: VerbatimAttr) -> None:
+        if found != none:
             printer.write(f" {found.text.removeprefix('#arith.')}")
 
-    def fits(op: Operation) -> bool:
-        found = op.properties.get(name)
-        if not isinstance(found, VerbatimAttr):
-            return True
+    def fits(found: VerbatimAttr) -> bool:
         inside = found.text.removeprefix(f"{prefix}<").removesuffix(">")
-        return set(inside.split(", ")) <= set(_FLAGS[word][1])
+        return set(inside.split(", ")) <= set(words)
 
-    return Part(read, write, (Need(name, VerbatimAttr, optional=True),), fits)
+    return attribute_part(Need(name, VerbatimAttr, optional=True), read, write, fits)
 
 
-def _read_flags(parser: AsmParser, kind: str) -> str:
-    """Read flags of `arith`, `<nsw, nuw>`; return their names in the order of the enum.
-
-    `kind` is the name of the enum, such as `overflow`.
-    """
-    parser.token("<")
-    type, words = _FLAGS[kind]
-    found = set()
-    while True:
-        at = parser.at
-        word = parser.keyword()
-        if word not in words:
-            parser.fail(f"expected ::mlir::arith::{type} to be one of: {', '.join(words)}", at)
-        found.add(word)
-        if not parser.try_token(","):
-            break
-    parser.token(">")
-    # The order of the enum gives equal flags equal texts.
-    return ", ".join(word for word in words if word in found)
+def _read_word(parser: AsmParser, cpp: str, words: Sequence[str]) -> str:
+    """Read the name of a value of an enum whose values are `words`; `cpp` is its name in C++."""
+    at = parser.at
+    word = parser.keyword()
+    if word not in words:
+        parser.fail(f"expected ::mlir::{cpp} to be one of: {', '.join(words)}", at)
+    return word
 
 
 def unit(context: Context, arguments: list[str]) -> Part:
@@ -109,15 +99,9 @@ def unit(context: Context, arguments: list[str]) -> Part:
 
     `arguments` are the words after `unit`.
     """
-    (name,) = arguments
-
-    def read(reading: FormState) -> None:
-        reading.state.properties[name] = UnitAttr()
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        pass
-
-    return Part(read, write, (Need(name, UnitAttr),))
+    return attribute_part(
+        Need(arguments[0], UnitAttr), lambda parser: UnitAttr(), lambda printer, value: None
+    )
 
 
 def numbered(context: Context, arguments: list[str]) -> Part:
@@ -129,22 +113,12 @@ def numbered(context: Context, arguments: list[str]) -> Part:
     """
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
-
-    def read(reading: FormState) -> None:
-        parser = reading.parser
-        at = parser.at
-        word = parser.keyword()
-        if word not in words:
-            parser.fail(f"expected ::mlir::{cpp} to be one of: {', '.join(words)}", at)
-        reading.state.properties[name] = IntegerAttr(words.index(word), type)
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.write(words[op.properties[name].value])  # type: ignore[union-attr,index]
-
-    def fits(op: Operation) -> bool:
-        return 0 <= op.properties[name].value < len(words)  # type: ignore[union-attr,operator]
-
-    return Part(read, write, (Need(name, IntegerAttr, of=type),), fits)
+    return attribute_part(
+        Need(name, IntegerAttr, of=type),
+        lambda parser: IntegerAttr(words.index(_read_word(parser, cpp, words)), type),
+        lambda printer, found: printer.write(words[found.value]),
+        lambda found: 0 <= found.value < len(words),
+    )
 
 
 def unless_first(context: Context, arguments: list[str]) -> Part:
@@ -157,27 +131,22 @@ def unless_first(context: Context, arguments: list[str]) -> Part:
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
 
-    def read(reading: FormState) -> None:
-        parser = reading.parser
+    def read(parser: AsmParser) -> Attribute | None:
         if not parser.peek()[:1].isalpha():
-            return
-        at = parser.at
-        word = parser.keyword()
-        if word not in words:
-            parser.fail(f"expected ::mlir::{cpp} to be one of: {', '.join(words)}", at)
-        if word != words[0]:
-            reading.state.properties[name] = IntegerAttr(words.index(word), type)
+            return None
+        number = words.index(_read_word(parser, cpp, words))
+        return IntegerAttr(number, type) if number else None
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        found = op.properties.get(name)
-        if isinstance(found, IntegerAttr) and found.value:
+    def write(printer: AsmPrinter, found: IntegerAttr) -> None:
+        if found.value:
             printer.write(words[found.value] + " ")
 
-    def fits(op: Operation) -> bool:
-        found = op.properties.get(name)
-        return not isinstance(found, IntegerAttr) or 0 <= found.value < len(words)
-
-    return Part(read, write, (Need(name, IntegerAttr, of=type, optional=True),), fits)
+    return attribute_part(
+        Need(name, IntegerAttr, of=type, optional=True),
+        read,
+        write,
+        lambda found: 0 <= found.value < len(words),
+    )
 
 
 def shape(context: Context, arguments: list[str]) -> Part:
@@ -187,26 +156,24 @@ def shape(context: Context, arguments: list[str]) -> Part:
 
     `arguments` are the words after `shape`.
     """
-    (name,) = arguments
 
-    def read(reading: FormState) -> None:
-        dims = read_dims(reading.parser)
-        text = dims_text(dims) if dims else ""
-        reading.state.properties[name] = DenseAttr(text, TensorType(INDEX, (len(dims),)))
+    def read(parser: AsmParser) -> Attribute:
+        dims = read_dims(parser)
+        return DenseAttr(dims_text(dims) if dims else "", TensorType(INDEX, (len(dims),)))
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        found = op.properties[name]
-        assert isinstance(found, DenseAttr)
-        printer.write(dims_text(small_integers(found) or ()))
-
-    def fits(op: Operation) -> bool:
-        match op.properties[name]:
-            case DenseAttr(_, TensorType(element, (_,))) as found:
+    def fits(found: DenseAttr) -> bool:
+        match found.type:
+            case TensorType(element, (_,)):
                 return element == INDEX and small_integers(found) is not None
             case _:
                 return False
 
-    return Part(read, write, (Need(name, DenseAttr),), fits)
+    return attribute_part(
+        Need(arguments[0], DenseAttr),
+        read,
+        lambda printer, found: printer.write(dims_text(small_integers(found) or ())),
+        fits,
+    )
 
 
 def array(context: Context, arguments: list[str]) -> Part:
@@ -214,19 +181,11 @@ def array(context: Context, arguments: list[str]) -> Part:
 
     `arguments` are the words after `array`.
     """
-    (name,) = arguments
-
-    def read(reading: FormState) -> None:
-        at = reading.parser.at
-        found = reading.parser.attribute()
-        if not isinstance(found, ArrayAttr):
-            reading.parser.fail("invalid kind of attribute specified", at)
-        reading.state.properties[name] = found
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.attribute(op.properties[name])
-
-    return Part(read, write, (Need(name, ArrayAttr),))
+    return attribute_part(
+        Need(arguments[0], ArrayAttr),
+        lambda parser: attribute_of(parser, ArrayAttr),
+        lambda printer, found: printer.attribute(found),
+    )
 
 
 def sizes(context: Context, arguments: list[str]) -> Part:
@@ -242,27 +201,24 @@ def sizes(context: Context, arguments: list[str]) -> Part:
 
     def read(reading: FormState) -> None:
         parser = reading.parser
-        values: list[int] = []
-        parser.token("[")
-        while not (not values and parser.try_token("]")):
+
+        def size() -> int:
             use = parser.try_use()
-            if use is not None:
-                reading.uses.append(use)
-            values.append(parser.integer() if use is None else DYNAMIC)
-            if not parser.try_token(","):
-                parser.token("]")
-                break
-        reading.state.properties[name] = i64_array(values)
+            if use is None:
+                return parser.integer()
+            reading.uses.append(use)
+            return DYNAMIC
+
+        parser.token("[")
+        reading.state.properties[name] = i64_array(parser.items(size, "]"))
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         operands = iter(op.operands[first:])
+        printer.write("[")
         for position, number in enumerate(op.properties[name].values):  # type: ignore[union-attr]
-            printer.write(", " if position else "[")
-            if number == DYNAMIC:
-                printer.value(next(operands))
-            else:
-                printer.write(str(number))
-        printer.write("]" if op.properties[name].values else "[]")  # type: ignore[union-attr]
+            value = next(operands) if number == DYNAMIC else str(number)
+            printer.write(", " if position else "", value)
+        printer.write("]")
 
     def fits(op: Operation) -> bool:
         values = op.properties[name].values  # type: ignore[union-attr]
@@ -282,24 +238,21 @@ def bare(context: Context, arguments: list[str]) -> Part:
     kind, name = arguments
     prefix = f"#{kind}"
 
-    def read(reading: FormState) -> None:
-        parser = reading.parser
-        if kind == "sdy.mesh" and parser.peek().startswith("#"):
-            at = parser.at
-            found = parser.attribute()
-            if not isinstance(found, VerbatimAttr) or not found.text.startswith(prefix + "<"):
-                parser.fail("invalid kind of attribute specified", at)
-        else:
-            found = VerbatimAttr(prefix + read_bracketed(parser, "<"))
-        reading.state.properties[name] = found
+    def read(parser: AsmParser) -> Attribute:
+        if kind != "sdy.mesh" or not parser.peek().startswith("#"):
+            return VerbatimAttr(prefix + read_bracketed(parser, "<"))
+        at = parser.at
+        found = parser.attribute()
+        if not isinstance(found, VerbatimAttr) or not found.text.startswith(prefix + "<"):
+            parser.fail("invalid kind of attribute specified", at)
+        return found
 
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        printer.write(op.properties[name].text.removeprefix(prefix))  # type: ignore[union-attr]
-
-    def fits(op: Operation) -> bool:
-        return op.properties[name].text.startswith(prefix + "<")  # type: ignore[union-attr]
-
-    return Part(read, write, (Need(name, VerbatimAttr),), fits)
+    return attribute_part(
+        Need(name, VerbatimAttr),
+        read,
+        lambda printer, found: printer.write(found.text.removeprefix(prefix)),
+        lambda found: found.text.startswith(prefix + "<"),
+    )
 
 
 def inside(context: Context, arguments: list[str]) -> Part:
@@ -311,21 +264,15 @@ def inside(context: Context, arguments: list[str]) -> Part:
     """
     kind, name = arguments
     prefix = f"#sdy<{kind}"
-    brackets = "{" if kind == "axis_ref_list" else "["
-
-    def read(reading: FormState) -> None:
-        text = read_bracketed(reading.parser, brackets)
-        reading.state.properties[name] = VerbatimAttr(f"{prefix}{text}>")
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        text = op.properties[name].text.removeprefix(prefix)  # type: ignore[union-attr]
-        printer.write(text.removesuffix(">"))
-
-    def fits(op: Operation) -> bool:
-        text = op.properties[name].text  # type: ignore[union-attr]
-        return text.startswith(prefix + brackets) and text.endswith(_CLOSED[brackets] + ">")
-
-    return Part(read, write, (Need(name, VerbatimAttr),), fits)
+    opening, closing = "{}" if kind == "axis_ref_list" else "[]"
+    return attribute_part(
+        Need(name, VerbatimAttr),
+        lambda parser: VerbatimAttr(f"{prefix}{read_bracketed(parser, opening)}>"),
+        lambda printer, found: printer.write(found.text.removeprefix(prefix).removesuffix(">")),
+        lambda found: (
+            found.text.startswith(prefix + opening) and found.text.endswith(closing + ">")
+        ),
+    )
 
 
 def read_bracketed(parser: AsmParser, opening: str) -> str:
