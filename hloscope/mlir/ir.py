@@ -166,11 +166,6 @@ class Operation:
         """The types of the results."""
         return [value.type for value in self.results]
 
-    @property
-    def around(self) -> Operation | None:
-        """The op whose region directly contains this op; `None` for an op outside of any region."""
-        return None if self.parent is None else self.parent.owner
-
     def walk(self) -> Iterator[Operation]:
         """Yield the op and all nested ones in program order, each before those inside it."""
         return nested([self], lambda operation: operation.inside if operation.regions else ())
@@ -226,11 +221,6 @@ class Block:
         self.parent: Region | None = None
         for operation in operations:
             operation.parent = self
-
-    @property
-    def owner(self) -> Operation | None:
-        """The op whose region contains the block; `None` if the block is in no region of an op."""
-        return None if self.parent is None else self.parent.parent
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self.operations)

@@ -109,7 +109,7 @@ def source_printer(dialects: Dialects, most_ops: int | None = None) -> Callable[
 
 def _outermost(operation: Operation) -> Operation:
     """Return the op at the root of the tree that contains `operation`."""
-    while (around := operation.around) is not None:
+    while (around := operation.parent_op) is not None:
         operation = around
     return operation
 
@@ -603,7 +603,7 @@ class OpLocations:
 
 def _op_around(block: object) -> Operation | None:
     """Return the op that contains a block; `None` if there is none or it has no source."""
-    op = block.owner if isinstance(block, Block) else None
+    op = block.parent_op if isinstance(block, Block) else None
     return op if op is not None and op.source is not None else None
 
 

@@ -374,11 +374,11 @@ def bound_axis(name: str) -> VerifyError:
 def manual_axes(operation: Operation) -> set[str]:
     """Return the names of the manual axes of all manual computations around an op."""
     found: set[str] = set()
-    around = operation.around
+    around = operation.parent_op
     while around is not None:
         if around.name == MANUAL:
             found.update(own_axes(around))
-        around = around.around
+        around = around.parent_op
     return found
 
 

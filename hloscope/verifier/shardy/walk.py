@@ -462,7 +462,7 @@ class _Checker:
 
         The result is `(None, True)` if the argument certainly has none.
         """
-        around = block.owner
+        around = block.parent_op
         if around is None:
             return None, False
         if around.name == "func.func":

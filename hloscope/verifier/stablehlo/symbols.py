@@ -80,9 +80,9 @@ def nearest_table(operation: Operation) -> Operation | None:
 
     `None` if there is none.
     """
-    around = operation.around
+    around = operation.parent_op
     while around is not None and around.name not in _TABLES:
-        around = around.around
+        around = around.parent_op
     return around
 
 
@@ -173,7 +173,7 @@ def check_symbol(operation: Operation) -> None:
     )
     if is_declaration and public:
         raise refuse(operation, "symbol declaration cannot have public visibility")
-    parent = operation.around
+    parent = operation.parent_op
     if parent is not None and parent.name in DEFINITIONS and parent.name not in _TABLES:
         raise refuse(operation, "symbol's parent must have the SymbolTable trait")
 
@@ -183,7 +183,7 @@ _VISIBILITIES: Final = {"public", "private", "nested"}
 
 def check_return(operation: Operation) -> None:
     """Check that `func.return` returns values of its function's result types."""
-    function = operation.around
+    function = operation.parent_op
     if function is None or function.name != "func.func":
         raise refuse(operation, "expects parent op 'func.func'")
     declared = function_type(function)

@@ -256,7 +256,7 @@ class Dominance:
         block = user.parent
         ancestor: Operation | None = user
         while block is not None and block.parent is not home.parent:
-            ancestor = block.owner
+            ancestor = block.parent_op
             block = ancestor.parent if ancestor else None
         if block is None or ancestor is None:
             return False

@@ -270,7 +270,7 @@ class _Verification:
             )
 
     def _postpone_isolated(self, operation: Operation) -> None:
-        around = operation.around
+        around = operation.parent_op
         if around is not None:
             self._isolated.setdefault(id(around), []).append(operation)
 
@@ -341,7 +341,7 @@ class _Verification:
 
     def _mark_around(self, operation: Operation) -> None:
         """Record that the op whose region contains `operation`, which is broken, is broken, too."""
-        around = operation.around
+        around = operation.parent_op
         if around is not None and id(operation) in self.broken:
             self.broken.add(id(around))
 
@@ -349,7 +349,7 @@ class _Verification:
 
     def _enter_block(self, block: Block) -> None:
         self._stack.append((block, iter(block.operations)))
-        owner = block.owner
+        owner = block.parent_op
         if not block.operations:
             if not _may_lack_terminator(block):
                 span = owner.span if owner else None
@@ -366,7 +366,7 @@ class _Verification:
     def _leave_block(self, block: Block) -> None:
         if not block.operations:
             return
-        owner = block.owner
+        owner = block.parent_op
         last = block.operations[-1]
         if any(successor.parent is not block.parent for successor in last.successors):
             error = refuse(last, "branching to block of a different region")
