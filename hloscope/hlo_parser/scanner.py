@@ -143,7 +143,11 @@ def closing(source: Source, at: int) -> int:
             fail("the string is not closed", source, mark.start())
     shown = source.shown
     lines = shown.count("\n") + (not shown.endswith("\n"))
-    fail(f"`{text[open_[-1]]}` is never closed: the text ends in line {lines}", source, open_[-1])
+    fail(
+        f"`{text[open_[-1]]}` is never closed: the text ends in line {lines}; is it cut?",
+        source,
+        open_[-1],
+    )
 
 
 def _mismatch(source: Source, opened: int, at: int) -> NoReturn:

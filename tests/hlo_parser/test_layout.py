@@ -70,7 +70,7 @@ def test_errors_stand_in_the_text_as_given() -> None:
 
 def test_where_a_text_ends_is_a_line_of_the_text_as_given() -> None:
     joined = printed().replace("\n", " ")
-    with pytest.raises(ParseError, match=r"the text ends in line 1\n"):
+    with pytest.raises(ParseError, match=r"the text ends in line 1; is it cut\?\n"):
         parse_hlo(joined[: joined.rindex("(") + 1], strict=True)
 
 

@@ -288,11 +288,11 @@ CASES = {
     # ----------------------------------------------------------------------------- truncation
     "truncated computation": (
         HEAD + "  b = f32[2] abs(a)\n",
-        "2:9: error: `{` is never closed: the text ends in line 4\nENTRY e {\n        ^",
+        "2:9: error: `{` is never closed: the text ends in line 4; is it cut?\nENTRY e {\n        ^",
     ),
     "truncated attribute": (
         HEAD + '  b = f32[2] abs(a), backend_config={"a": [1',
-        "4:43: error: `[` is never closed: the text ends in line 4\n"
+        "4:43: error: `[` is never closed: the text ends in line 4; is it cut?\n"
         '  b = f32[2] abs(a), backend_config={"a": [1\n'
         "                                          ^",
     ),
