@@ -288,7 +288,9 @@ CASES = {
     # ----------------------------------------------------------------------------- truncation
     "truncated computation": (
         HEAD + "  b = f32[2] abs(a)\n",
-        "2:9: error: `{` is never closed: the text ends in line 4; is it cut?\nENTRY e {\n        ^",
+        "2:9: error: `{` is never closed: the text ends in line 4; is it cut?\n"
+        "ENTRY e {\n"
+        "        ^",
     ),
     "truncated attribute": (
         HEAD + '  b = f32[2] abs(a), backend_config={"a": [1',
