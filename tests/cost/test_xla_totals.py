@@ -132,7 +132,7 @@ def check_totals(path: Path, flops: float, transcendentals: float) -> set[str]:
     return used
 
 
-@pytest.mark.slow(keep=8)
+@pytest.mark.slow(keep=6)
 @needs_totals
 @pytest.mark.parametrize("name", MODELS)
 def test_work_is_that_of_xla_but_for_named_differences(name: str) -> None:

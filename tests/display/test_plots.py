@@ -133,7 +133,7 @@ def test_without_matplotlib_the_message_says_what_to_install(
         hs.read(EXAMPLES / "split_heads.hlo").root.tiles().plot()
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", plots.PLOTS)
 def test_the_plots_of_the_docs_are_those_of_today(name: str) -> None:
     """Drawing twice gives the same file; texts are compared, as shapes depend on the version."""

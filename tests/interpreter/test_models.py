@@ -69,7 +69,7 @@ def test_modules_of_xla(full: bool) -> None:
     assert not unknown, "\n".join(f"{o.file}: {o.reason}\n{o.detail}" for o in unknown)
 
 
-@pytest.mark.slow(keep=15)
+@pytest.mark.slow(keep=10)
 @needs_shared
 @pytest.mark.parametrize("name", NAMES)
 def test_programs_compiled_for_gpus(name: str, full: bool) -> None:
