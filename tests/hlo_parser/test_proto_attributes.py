@@ -299,6 +299,27 @@ CASES = [
         ),
         'origin={("p" {1}, ("q", ))}',
     ),
+    (
+        "negate",
+        dict(
+            original_value=dict(
+                elements=[
+                    dict(shape_index=[0, 0], original_array=dict(instruction_name="p")),
+                    dict(shape_index=[0, 1], original_array=dict(instruction_name="q")),
+                    dict(shape_index=[1], original_array=dict(instruction_name="r")),
+                ]
+            )
+        ),
+        'origin={(("p", "q"), "r")}',
+    ),
+    (
+        "custom-call",
+        dict(
+            custom_call_target="f",
+            window=dict(dimensions=[dict(size=2, stride=3, window_dilation=1, base_dilation=1)]),
+        ),
+        'window={size=2 stride=3}, custom_call_target="f"',
+    ),
 ]
 """Opcode, fields of the instruction, and the text of its attributes."""
 
