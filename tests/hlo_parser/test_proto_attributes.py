@@ -52,7 +52,7 @@ SCATTER = {
 }
 DOT = {"lhs_contracting_dimensions": [1], "rhs_contracting_dimensions": [0]}
 BATCHED = DOT | {"lhs_batch_dimensions": [2], "rhs_batch_dimensions": [3]}
-CASES = [
+CASES: list[tuple[str, dict[str, Any], str]] = [
     (
         "gather",
         dict(gather_dimension_numbers=GATHER, gather_slice_sizes=[1, 2, 3]),
