@@ -77,6 +77,11 @@ EQUIVALENT: Final[dict[str, str]] = {
     "analysis.py reached_outputs: len(about.leaves(callee.root.type)) > MAX_ENDS  ->  GtE": (
         "the limit tells which way is faster"
     ),
+    "gather_scatter.py batch_coordinate: dim > self.index_vector_dim  ->  GtE": (
+        "a batching dimension is never the one of the index vectors"
+    ),
+    "numbering.py __init__: 1  ->  2": "depths of aliases and numbers of uses are only compared",
+    "storage.py is_worth_it: minor >= warp  ->  Gt": "a row as long as a warp divides the warp",
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 

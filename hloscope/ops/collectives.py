@@ -240,7 +240,8 @@ class Rooted(Collective):
             root_rule,
             message_of("last operand of {} must be a rank-1 i32 tensor", that),
         )
-        size = root.sizes[0] if isinstance(root, TensorType) else None
+        assert isinstance(root, TensorType)
+        size = root.sizes[0]
         require(
             may_be_one_size(size, needed),
             root_rule,

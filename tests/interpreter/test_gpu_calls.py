@@ -108,6 +108,23 @@ def test_backward_convolutions_are_adjoint_to_the_forward_one(
     close((conv("BackwardFilter", w, x, dy) * w).sum(), (dy * y).sum())
 
 
+@pytest.mark.parametrize("scale", [0, 0.25, 1, 3])
+def test_results_of_convolutions_are_multiplied_by_their_scale(scale: float) -> None:
+    """Without bias, side input and activation, in all three directions."""
+    x, w = some(1, 4, 2), some(2, 3, 2)
+    y = some(1, 2, 2)
+    more = ", window={size=3}, dim_labels=b0f_o0i->b0f"
+    for kind, operands, result in (
+        ("Forward", (x, w), y),
+        ("BackwardInput", (y, w), x),
+        ("BackwardFilter", (x, y), w),
+    ):
+        target, type_ = f"__cudnn$conv{kind}", f"({shaped(result)}, u8[0])"
+        config = {"cudnn_conv_backend_config": {"conv_result_scale": scale}}
+        plain = call(target, type_, *operands, more=more)
+        close(call(target, type_, *operands, more=more, config=config), scale * plain)
+
+
 @pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(("window", "groups", "sizes"), CONVOLUTIONS)
 def test_a_weight_takes_no_part_where_its_tap_read_padding(

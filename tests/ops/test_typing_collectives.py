@@ -199,6 +199,7 @@ SEND = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(keep=100)  # all cases: a millisecond each
 @pytest.mark.parametrize(
     "case", GATHER + REDUCE + SCATTER + EXCHANGE + SEND, ids=lambda case: case.id
 )

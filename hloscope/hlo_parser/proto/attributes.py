@@ -50,6 +50,14 @@ def _int(name: str, default: int | None = 0) -> Writer:
     return lambda ins: str(ins[name]) if ins[name] != default else None
 
 
+def _group_count(name: str) -> Writer:
+    """Return the function that prints a number of groups; 0, which is no field, means 1.
+
+    Source: XLA `hlo_instruction.cc` (`HloInstruction::CreateFromProto`).
+    """
+    return lambda ins: str(ins[name]) if ins[name] > 1 else None
+
+
 def _true(name: str) -> Writer:
     return lambda ins: "true" if ins[name] else None
 
@@ -274,20 +282,8 @@ def _dimensions(ins: Message) -> str | None:
 _GATHER, _SCATTER = "gather_dimension_numbers", "scatter_dimension_numbers"
 
 
-def _numbered(name: str, *, always: bool = True) -> Writer:
-    """Return the function that prints a list `name` of a gather's or scatter's dimension numbers.
-
-    Without `always`, an empty list is omitted. A single number is printed without braces.
-    """
-
-    def write(ins: Message) -> str | None:
-        group = ins[_SCATTER if ins["opcode"] == "scatter" else _GATHER]
-        values = group[name]
-        if isinstance(values, int):
-            return str(values)
-        return f"{{{numbers(values)}}}" if always or values else None
-
-    return write
+def _index_vector_dim(ins: Message) -> str:
+    return str(ins[_SCATTER if ins["opcode"] == "scatter" else _GATHER]["index_vector_dim"])
 
 
 def _dot(name: str, *, always: bool) -> Writer:
@@ -315,8 +311,8 @@ ATTRIBUTES: Final[dict[str, Writer]] = {
     "domain": _domain,
     "window": _window,
     "dim_labels": _dim_labels,
-    "feature_group_count": lambda ins: _int("feature_group_count", 1)(ins) or None,
-    "batch_group_count": lambda ins: _int("batch_group_count", 1)(ins) or None,
+    "feature_group_count": _group_count("feature_group_count"),
+    "batch_group_count": _group_count("batch_group_count"),
     "padding_type": _enum("padding_type", "", "PADDING_VALID", "PADDING_SAME", default=0),
     "custom_call_target": lambda ins: quote(ins["custom_call_target"]),
     "operand_precision": _precision,
@@ -346,7 +342,7 @@ ATTRIBUTES: Final[dict[str, Writer]] = {
     "start_index_map": _part(_GATHER, "start_index_map"),
     "operand_batching_dims": _part(_GATHER, "operand_batching_dims", always=False),
     "start_indices_batching_dims": _part(_GATHER, "start_indices_batching_dims", always=False),
-    "index_vector_dim": _numbered("index_vector_dim"),
+    "index_vector_dim": _index_vector_dim,
     "slice_sizes": lambda ins: (
         _dims("gather_slice_sizes" if ins["opcode"] == "gather" else "dynamic_slice_sizes")(ins)
         if ins["gather_slice_sizes"] or ins["dynamic_slice_sizes"] or ins["opcode"] == "gather"

@@ -351,27 +351,32 @@ class VhloValues:
     """
 
     def __init__(self) -> None:
-        self._casts: dict[Value, bool] = {}
+        self._casts: dict[Operation, bool] = {}
 
     def of(self, value: Value) -> bool:
         """Does a value have a VHLO type?"""
-        owner = value.owner
-        if isinstance(owner, Operation) and owner.name == CAST:
-            return self._casts.get(value, False)
-        return has_vhlo_type(value)
+        # A cast may precede the cast of its operand: in another block, or in a graph region. So
+        # operands are followed back to a value that no cast defines, or to a known cast.
+        casts: list[Operation] = []
+        while True:
+            op = value.owner
+            if not isinstance(op, Operation) or op.name != CAST:
+                vhlo = has_vhlo_type(value)
+                break
+            if op in self._casts or not op.operands:
+                vhlo = self._casts.get(op, False)
+                break
+            self._casts[op] = False  # ends the loop if casts define each other
+            casts.append(op)
+            value = op.operands[0]
+        for op in reversed(casts):
+            # A cast's results are in VHLO exactly if its operand is not.
+            vhlo = self._casts[op] = not vhlo
+        return vhlo
 
     def results(self, op: Operation) -> bool:
-        """Do the results of an op have VHLO types?
-
-        For a cast, `mark_casts` must have been called.
-        """
-        if op.name != CAST:
-            return is_vhlo_op(op)
-        # A cast's results are in VHLO exactly if its operand is not.
-        vhlo = bool(op.operands) and not self.of(op.operands[0])
-        for result in op.results:
-            self._casts[result] = vhlo
-        return vhlo
+        """Do the results of an op have VHLO types?"""
+        return self.of(op.results[0]) if op.results else is_vhlo_op(op)
 
 
 def number_module(
@@ -379,10 +384,9 @@ def number_module(
 ) -> tuple[Tables, OpAttributes]:
     """Return the tables of a module, and how its attributes are split, for a bytecode version.
 
-    `vhlo_values` decides which values have VHLO types; the casts of the module are recorded in it.
+    `vhlo_values` decides which values have VHLO types.
     """
     tables, attributes = Tables(), OpAttributes(version)
-    mark_casts(module, vhlo_values)
     _number_op(module, tables, attributes, vhlo_values)
     # MLIR numbers the ops of a region before the regions nested in them; the last region on the
     # stack is the next.
@@ -400,16 +404,6 @@ def number_module(
                     stack += [(inner, is_inner_vhlo) for inner in op.regions]
     tables.sort()
     return tables, attributes
-
-
-def mark_casts(module: Operation, vhlo_values: VhloValues) -> None:
-    """Record in `vhlo_values` which casts of a module have VHLO results.
-
-    Casts are visited in program order, since each depends on earlier ones.
-    """
-    for op in module.walk():
-        if op.name == CAST:
-            vhlo_values.results(op)
 
 
 def _check(op: Operation) -> None:

@@ -32,7 +32,7 @@ from hloscope.mlir import (
     type_text,
 )
 from hloscope.stablehlo.bytecode.encodings import ChosenEncoding, choose_encoding
-from hloscope.stablehlo.bytecode.numbering import VhloValues, mark_casts
+from hloscope.stablehlo.bytecode.numbering import VhloValues
 from hloscope.stablehlo.bytecode.types import DYNAMIC
 from hloscope.stablehlo.bytecode.vhlo_parsing import FORMS, VHLO_DIALECTS
 from hloscope.stablehlo.cloning import clone
@@ -80,7 +80,6 @@ class _TextModule:
 
     def run(self, module: Operation) -> Operation:
         module = clone(module, {})
-        mark_casts(module, self._flavours)
         for op in module.walk():
             op.source = None  # without a source only explicit locations are printed
             # Casts outside of VHLO keep the types of their other side.

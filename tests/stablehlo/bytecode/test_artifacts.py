@@ -162,6 +162,47 @@ def test_a_producer_of_the_future_whose_ops_are_known_is_readable() -> None:
     assert hloscope.deserialize(data).entry.name == "f"
 
 
+OP_NEEDS = {
+    # An op without a second form, in types that newer versions have: only its types count.
+    ("add", "f32"): ("0.15.0", [], "0.9.0", []),
+    ("add", "f8E4M3B11FNUZ"): ("0.15.0", [], "0.11.0", ["the type f8E4M3B11FNUZ"]),
+    ("add", "f8E4M3"): ("1.7.0", ["the type f8E4M3"], "1.7.0", ["the type f8E4M3"]),
+    # `tan_v1` is of version 1.4.0, `tan_v2` of 1.10.0: readers need the form that is written, a
+    # new artifact the op.
+    ("tan", "f32"): ("1.10.0", ["the op tan_v2"], "1.4.0", ["the op tan"]),
+    ("tan", "f8E4M3"): ("1.10.0", ["the op tan_v2"], "1.7.0", ["the type f8E4M3"]),
+}
+"""By op and element type: the oldest reader and what it must know, the oldest target and why.
+
+The bytecode version of the artifact needs version 0.15.0.
+"""
+
+
+def test_the_oldest_reader_and_target_follow_from_ops_and_types() -> None:
+    for (op, element), expected in OP_NEEDS.items():
+        type_, operands = f"tensor<2x{element}>", "%a" if op == "tan" else "%a, %a"
+        text = f"func.func @f(%a: {type_}) -> {type_} {{ %0 = stablehlo.{op} {operands} : {type_}\n"
+        health = examine(hloscope.serialize(f"{text} return %0 : {type_} }}"), "f")
+        because, forced_by = (
+            list(dict.fromkeys(one.feature.partition(" of ")[0] for one in found))
+            for found in (health.because, health.forced_by)
+        )
+        assert (health.readable_by, because, health.oldest_target, forced_by) == expected
+
+
+def test_a_version_needs_each_operand_and_result_with_its_type() -> None:
+    text = "func.func @f(%a: tensor<2xf32>, %b: tensor<2xf8E4M3>) -> tensor<2xf32> {\n"
+    text += "%0 = stablehlo.convert %b : (tensor<2xf8E4M3>) -> tensor<2xf32>\n"
+    text += "%1 = stablehlo.convert %a : (tensor<2xf32>) -> tensor<2xf8E4M3>\n"
+    text += "return %0 : tensor<2xf32> }"
+    health = examine(hloscope.serialize(text), "f")
+    assert [(one.op, one.feature) for one in health.because] == [
+        ("vhlo.func_v1", "the type f8E4M3 of `function_type`"),
+        ("vhlo.convert_v1", "the type f8E4M3 of operand 0"),
+        ("vhlo.convert_v1", "the type f8E4M3 of result 0"),
+    ]
+
+
 def test_bytecode_of_a_version_to_come_names_its_producer() -> None:
     data = bytearray(future_artifact())
     assert data[4] == 2 * 6 + 1

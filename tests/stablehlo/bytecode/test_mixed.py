@@ -78,6 +78,51 @@ def test_values_pass_through_one_cast_behind_where_they_come_from() -> None:
     assert "unrealized_conversion_cast %2 : tensor<2xf32> to !vhlo.tensor_v1<" in lines[where + 1]
 
 
+CAST = "builtin.unrealized_conversion_cast"
+BACKWARDS = f"""module {{
+  "my.graph"() ({{
+    %0 = {CAST} %1 : tensor<2xf32> to tensor<2xf32>
+    %1 = {CAST} %2 : tensor<2xf32> to tensor<2xf32>
+    %2 = {CAST} %3 : tensor<2xf32> to tensor<2xf32>
+    %3 = "my.op"() : () -> tensor<2xf32>
+    %4 = {CAST} to tensor<2xf32>
+    %5 = {CAST} %4 : tensor<2xf32> to tensor<2xf32>
+    "my.end"(%0, %1, %2, %5) : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> ()
+  }}) : () -> ()
+}}
+"""
+
+
+def test_casts_change_sides_wherever_their_operands_are_defined() -> None:
+    """Of three casts of a value outside VHLO, the results of the first and third are in VHLO."""
+    module = tree_of(BACKWARDS)
+    vhlo, plain = "!vhlo.tensor_v1<2x!vhlo.f32_v1>", "tensor<2xf32>"
+    lines = [line.strip() for line in print_vhlo(module).splitlines()]
+    assert f"%0 = {CAST} %1 : {plain} to {vhlo}" in lines
+    assert f"%1 = {CAST} %2 : {vhlo} to {plain}" in lines
+    assert f"%2 = {CAST} %3 : {plain} to {vhlo}" in lines
+    assert f"%4 = {CAST} to {plain}" in lines
+    assert f"%5 = {CAST} %4 : {plain} to {vhlo}" in lines
+    assert lines[8].endswith(f": ({vhlo}, {plain}, {vhlo}, {vhlo}) -> ()")
+
+
+def test_casts_that_define_each_other_are_printed_and_written() -> None:
+    text = f"""module {{
+  "my.graph"() ({{
+    %0 = {CAST} %1 : i8 to i8
+    %1 = {CAST} %0 : i8 to i8
+  }}) : () -> ()
+}}
+"""
+    module = tree_of(text)
+    lines = [line.strip() for line in print_vhlo(module).splitlines() if CAST in line]
+    assert lines == [
+        f"%0 = {CAST} %1 : !vhlo.i8_v1 to i8",
+        f"%1 = {CAST} %0 : i8 to !vhlo.i8_v1",
+    ]
+    assert write_bytecode(module, producer="p", version=6)
+
+
 def test_without_the_option_other_dialects_are_refused() -> None:
     with pytest.raises(
         UnsupportedError,

@@ -75,6 +75,7 @@ def _line(text: str) -> str:
     return re.sub(r"^\s*(?:%[\w:]+(?:, )?)+ = |^\s+", "", text.splitlines()[2])
 
 
+@pytest.mark.slow(keep=50)
 @pytest.mark.parametrize(
     ("name", "form", "properties", "types"), CASES, ids=[f"{x[0]}{x[1]}"[:60] for x in CASES]
 )
@@ -198,6 +199,7 @@ ERRORS = [
 ]
 
 
+@pytest.mark.slow(keep=50)
 @pytest.mark.parametrize("row", ERRORS, ids=[row[0][:50] for row in ERRORS])
 def test_errors_are_said_as_the_original_says_them(row: tuple[str, ...]) -> None:
     text, *messages = row

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 from tests.conftest import SHARED
+from tests.mlir.test_forms import CASES, ERRORS, TEXTS, around, generic, in_module
+from tests.mlir.test_forms_attributes import REFUSED
 from tests.oracle import needs_jaxlib
-from tests.stablehlo.test_forms import CASES, ERRORS, TEXTS, around, generic, in_module
-from tests.stablehlo.test_forms_attributes import REFUSED
 
 _CHILD = """
 import json, sys
