@@ -274,20 +274,8 @@ def _dimensions(ins: Message) -> str | None:
 _GATHER, _SCATTER = "gather_dimension_numbers", "scatter_dimension_numbers"
 
 
-def _numbered(name: str, *, always: bool = True) -> Writer:
-    """Return the function that prints a list `name` of a gather's or scatter's dimension numbers.
-
-    Without `always`, an empty list is omitted. A single number is printed without braces.
-    """
-
-    def write(ins: Message) -> str | None:
-        group = ins[_SCATTER if ins["opcode"] == "scatter" else _GATHER]
-        values = group[name]
-        if isinstance(values, int):
-            return str(values)
-        return f"{{{numbers(values)}}}" if always or values else None
-
-    return write
+def _index_vector_dim(ins: Message) -> str:
+    return str(ins[_SCATTER if ins["opcode"] == "scatter" else _GATHER]["index_vector_dim"])
 
 
 def _dot(name: str, *, always: bool) -> Writer:
@@ -346,7 +334,7 @@ ATTRIBUTES: Final[dict[str, Writer]] = {
     "start_index_map": _part(_GATHER, "start_index_map"),
     "operand_batching_dims": _part(_GATHER, "operand_batching_dims", always=False),
     "start_indices_batching_dims": _part(_GATHER, "start_indices_batching_dims", always=False),
-    "index_vector_dim": _numbered("index_vector_dim"),
+    "index_vector_dim": _index_vector_dim,
     "slice_sizes": lambda ins: (
         _dims("gather_slice_sizes" if ins["opcode"] == "gather" else "dynamic_slice_sizes")(ins)
         if ins["gather_slice_sizes"] or ins["dynamic_slice_sizes"] or ins["opcode"] == "gather"
