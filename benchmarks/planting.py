@@ -77,6 +77,9 @@ EQUIVALENT: Final[dict[str, str]] = {
     "analysis.py reached_outputs: len(about.leaves(callee.root.type)) > MAX_ENDS  ->  GtE": (
         "the limit tells which way is faster"
     ),
+    "running.py elements: rng.random(shape) < odds  ->  LtE": (
+        "a random number equals the share once in 2**53 draws"
+    ),
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 
