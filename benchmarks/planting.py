@@ -77,6 +77,9 @@ EQUIVALENT: Final[dict[str, str]] = {
     "analysis.py reached_outputs: len(about.leaves(callee.root.type)) > MAX_ENDS  ->  GtE": (
         "the limit tells which way is faster"
     ),
+    "counting.py _sorted_within: offsets[1:] >= offsets[:-1]  ->  Gt": (
+        "equal offsets are in order and are sorted again"
+    ),
     "running.py elements: rng.random(shape) < odds  ->  LtE": (
         "a random number equals the share once in 2**53 draws"
     ),

@@ -1,4 +1,4 @@
-"""Attributes of instructions in protobuf's binary form: the text of each, and which are left out."""
+"""Attributes of instructions in protobuf's binary form: the text of each, or none."""
 
 from __future__ import annotations
 

@@ -26,7 +26,10 @@ def drawn(style: str, element: str, *shape: int, seed: int = 0) -> Any:
 def test_elements_have_the_type_and_the_shape(style: str) -> None:
     for name in ("pred", "s4", "u4", "s8", "u64", "s64", "f16", "bf16", "f8e5m2", "f32", "c64"):
         array = drawn(style, name, 3, 2)
-        assert (array.shape, array.dtype.itemsize) == ((3, 2), max(ELEMENT_TYPES[name].bits // 8, 1))
+        assert (array.shape, array.dtype.itemsize) == (
+            (3, 2),
+            max(ELEMENT_TYPES[name].bits // 8, 1),
+        )
         assert drawn(style, name).shape == ()
         assert drawn(style, name, 0, 2).shape == (0, 2)
 
