@@ -82,6 +82,12 @@ EQUIVALENT: Final[dict[str, str]] = {
     ),
     "numbering.py __init__: 1  ->  2": "depths of aliases and numbers of uses are only compared",
     "storage.py is_worth_it: minor >= warp  ->  Gt": "a row as long as a warp divides the warp",
+    "counting.py _sorted_within: offsets[1:] >= offsets[:-1]  ->  Gt": (
+        "equal offsets are in order and are sorted again"
+    ),
+    "running.py elements: rng.random(shape) < odds  ->  LtE": (
+        "a random number equals the share once in 2**53 draws"
+    ),
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 

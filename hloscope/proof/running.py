@@ -607,8 +607,8 @@ class Draw:
                     odds = (0.5, 0.8, 0.5, 0.2, 0.5)[STYLES.index(self.style)]
                     found = rng.random(shape) < odds
                 case "complex":
-                    parts = [self._floats(shape, np.dtype(np.float64)) for _ in range(2)]
-                    found = parts[0] + 1j * parts[1]
+                    double = np.dtype(np.float64)
+                    found = self._floats(shape, double) + 1j * self._floats(shape, double)
                 case "float":
                     found = self._floats(shape, dtype)
                 case _:

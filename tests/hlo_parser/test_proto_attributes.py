@@ -1,343 +1,227 @@
-# ruff: noqa: E501  (tables read best with one row a line)
-"""Attributes of instructions in protos, as text: written, with their default values, and empty."""
+"""Attributes of instructions in protobuf's binary form: the text of each, or none."""
 
 from __future__ import annotations
 
-import re
-import struct
-from typing import Any
+from typing import Final
 
 import pytest
 
-from hloscope.errors import UnsupportedError
+from hloscope.errors import HloscopeError
 from hloscope.hlo_parser.proto.module import proto_text
-from hloscope.hlo_parser.proto.schema import FIELDS
-from tests.hlo_parser.test_proto import F32, f, instructions, shape, varint
+from tests.hlo_parser.test_proto import F32, f, ins, instructions, shape
 
 
-def message(name: str, **fields: Any) -> bytes:
-    """A message of the fields by name: a dictionary is a message, a list a repeated field."""
-    out = b""
-    for field, value in fields.items():
-        known = FIELDS[name][field]
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, dict):
-                out += f(known.number, message(known.kind, **one))
-            elif known.kind == "double":
-                out += varint(known.number << 3 | 1) + struct.pack("<d", one)
-            else:
-                out += f(known.number, one)
-    return out
+def tail(opcode: str, *fields: bytes) -> str:
+    """What the text of an instruction has behind its operand."""
+    parameter = ins("p", "parameter", shape(F32, 4), 1)
+    whole = ins("x", opcode, shape(F32, 4), 2, f(36, [1]), *fields)
+    text = proto_text(instructions(parameter, whole, root=2), "m")
+    (line,) = [line for line in text.splitlines() if "%x = " in line]
+    return line.partition(")")[2]
 
 
-def attributes(opcode: str, **fields: Any) -> str:
-    """The text of the attributes of an instruction without operands."""
-    own = f(1, "r") + f(2, opcode) + f(3, shape(F32, 4)) + message("HloInstructionProto", **fields)
-    text = proto_text(instructions(f(2, own + f(35, 5)), root=5), "m")
-    [line] = [line for line in text.splitlines() if "ROOT" in line]
-    return re.sub(r"^.*?\(\)(?:, )?", "", line)
+def m(number: int, *fields: bytes) -> bytes:
+    """A field that is a message."""
+    return f(number, b"".join(fields))
 
 
-GATHER = {
-    "offset_dims": [1, 2],
-    "collapsed_slice_dims": [0],
-    "start_index_map": [0],
-    "index_vector_dim": 1,
+def n(number: int, *values: int) -> bytes:
+    """A field that is a message whose fields 1, 2, 3 … are numbers."""
+    return m(number, *[f(k, value) for k, value in enumerate(values, 1)])
+
+
+Row = tuple[str, str, bytes]
+WINDOW: Final = m(15, n(1, 2, 3, 1, 4, 2, 3, 1))
+LABELS: Final = m(
+    16, f(7, 0), f(8, 1), f(11, [2]), f(3, 2), f(4, 1), f(6, [0]), f(9, 2), f(10, 0), f(12, [1])
+)
+ONE_GROUP: Final = f(50, 1) + f(58, 1)
+CUSTOM: Final = ONE_GROUP + f(28, "t")
+SIDED: Final = "window={size=2 stride=3 pad=1_4 lhs_dilate=3 rhs_dilate=2 rhs_reversal=1}"
+T: Final = 'custom_call_target="t"'
+CUSTOM_CALLS: list[Row] = [
+    ("custom-call", T, f(28, "t")),
+    ("custom-call", T, CUSTOM),
+    ("custom-call", T, CUSTOM + m(15)),
+    ("custom-call", f"{SIDED}, {T}", CUSTOM + WINDOW),
+    ("custom-call", f"dim_labels=bf0_0oi->f0b, {T}", CUSTOM + LABELS),
+    ("custom-call", 'feature_group_count=2, batch_group_count=3, custom_call_target="t\\""',
+     f(50, 2) + f(58, 3) + f(28, 't"')),
+    ("custom-call", f"padding_type=PADDING_VALID, {T}", CUSTOM + f(75, 1)),
+    ("custom-call", f"padding_type=PADDING_SAME, {T}", CUSTOM + f(75, 2)),
+    ("custom-call", f"{T}, custom_call_has_side_effect=true", CUSTOM + f(65, 1)),
+    ("custom-call", f"{T}, schedule=SCHEDULE_LATEST", CUSTOM + f(76, 1)),
+    ("custom-call", f"{T}, schedule=SCHEDULE_EARLIEST", CUSTOM + f(76, 2)),
+    ("custom-call", T, CUSTOM + f(77, 1)),
+    ("custom-call", f"{T}, api_version=API_VERSION_STATUS_RETURNING", CUSTOM + f(77, 2)),
+    ("custom-call", f"{T}, api_version=API_VERSION_STATUS_RETURNING_UNIFIED", CUSTOM + f(77, 3)),
+    ("custom-call", f"{T}, api_version=API_VERSION_TYPED_FFI", CUSTOM + f(77, 4)),
+    ("custom-call", f"{T}, operand_layout_constraints={{f32[4]{{0}}}}",
+     CUSTOM + f(56, 1) + f(57, shape(F32, 4))),
+    ("custom-call", T, CUSTOM + f(57, shape(F32, 4))),
+    ("custom-call", T, CUSTOM + m(51, f(1, [0, 0]))),
+    ("custom-call", f"{T}, operand_precision={{default,highest,high}}",
+     CUSTOM + m(51, f(1, [0, 2, 1]))),
+    ("custom-call", f"{T}, output_to_operand_aliasing={{{{1}}: (0, {{2, 3}}), {{}}: (4, {{}})}}",
+     CUSTOM + m(74, f(1, [1]), f(2, 0), f(3, [2, 3])) + m(74, f(2, 4))),
+]  # fmt: skip
+NUMBERS: list[Row] = [
+    ("reduce-window", "window={}", b""),
+    ("convolution", "window={}", ONE_GROUP),
+    ("convolution",
+     f"{SIDED}, dim_labels=bf0_0oi->f0b, feature_group_count=2, batch_group_count=4",
+     WINDOW + LABELS + f(50, 2) + f(58, 4)),
+    ("slice", "slice={[0:4:1], [2:5:3]}", n(17, 0, 4, 1) + n(17, 2, 5, 3)),
+    ("dynamic-slice", "dynamic_slice_sizes={2,3}", f(20, [2, 3])),
+    ("pad", "padding=1_2", m(21, n(1, 1, 2))),
+    ("pad", "padding=1_2_3x0_0_0", m(21, n(1, 1, 2, 3), n(1, 0, 0, 0))),
+    ("dot", "lhs_contracting_dims={0}, rhs_contracting_dims={2}", m(30, f(1, [0]), f(2, [2]))),
+    ("dot",
+     "lhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_batch_dims={3}, rhs_contracting_dims={2}, "
+     "operand_precision={highest,default}, algorithm=dot_any_f8_any_f8_f32",
+     m(30, f(1, [1]), f(2, [2]), f(3, [0]), f(4, [3])) + m(51, f(1, [2, 0]), f(2, 1))),
+    ("ragged-dot",
+     "lhs_contracting_dims={1}, rhs_contracting_dims={2}, lhs_ragged_dims={0}, rhs_group_dims={3}",
+     m(90, m(1, f(1, [1]), f(2, [2])), f(2, [0]), f(3, [3]))),
+    ("gather",
+     "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={3}, index_vector_dim=2, "
+     "slice_sizes={1,4}",
+     m(33, f(1, [1]), f(2, [0]), f(3, [3]), f(4, 2)) + f(34, [1, 4])),
+    ("gather",
+     "offset_dims={2}, collapsed_slice_dims={}, start_index_map={1}, operand_batching_dims={0}, "
+     "start_indices_batching_dims={1}, index_vector_dim=2, slice_sizes={}, indices_are_sorted=true",
+     m(33, f(1, [2]), f(3, [1]), f(4, 2), f(5, [0]), f(6, [1])) + f(67, 1)),
+    ("scatter",
+     "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={3}, "
+     "index_vector_dim=2",
+     m(48, f(1, [1]), f(2, [0]), f(3, [3]), f(4, 2))),
+    ("scatter",
+     "update_window_dims={}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, "
+     "input_batching_dims={2}, scatter_indices_batching_dims={3}, index_vector_dim=0, "
+     "indices_are_sorted=true, unique_indices=true",
+     m(48, f(5, [2]), f(6, [3])) + f(67, 1) + f(69, 1)),
+    ("topk", "k=0, largest=false", b""),
+    ("topk", "k=2, largest=true", f(81, 2) + f(85, 1)),
+    ("sort", "dimensions={0}", f(14, [0])),
+    ("sort", "dimensions={0}, is_stable=true", f(14, [0]) + f(60, 1)),
+    ("reduce-precision", "exponent_bits=5, mantissa_bits=0", f(18, 5)),
+    ("batch-norm-training", "epsilon=0.5, feature_index=0", f(24, 0.5)),
+    ("get-tuple-element", "index=0", b""),
+    ("rng-get-and-update-state", "delta=7", f(66, 7)),
+    ("transpose", "dimensions={}", b""),
+    ("iota", "iota_dimension=1", f(14, [1])),
+    ("scan", "dimensions={}, num_carries=0", b""),
+    ("scan", "dimensions={0}, num_carries=1, is_reverse=true, is_associative=true",
+     f(14, [0]) + f(95, 1) + f(94, 1) + f(96, 1)),
+    ("scan", "dimensions={}, num_carries=1, is_associative=false", f(95, 1) + f(96, 2)),
+]  # fmt: skip
+WORDS: list[Row] = [
+    *[("rng-bit-generator", f"algorithm={word}", f(70, k))
+      for k, word in enumerate(("rng_default", "rng_three_fry", "rng_philox"))],
+    *[("rng", f"distribution={word}", f(23, k))
+      for k, word in enumerate(("rng_uniform", "rng_normal"), 1)],
+    *[("fft", f"fft_type={word}, fft_length={{4}}", f(31, k) + f(32, [4]))
+      for k, word in enumerate(("FFT", "IFFT", "RFFT", "IRFFT"))],
+    ("compare", "direction=LT", f(63, "LT")),
+    ("compare", "direction=GE, type=TOTALORDER", f(63, "GE") + f(72, "TOTALORDER")),
+    ("cholesky", "lower=false", b""),
+    ("cholesky", "lower=true", n(62, 1)),
+    ("triangular-solve", "left_side=true, lower=false, transpose_a=NO_TRANSPOSE",
+     n(59, 1, 0, 0, 1)),
+    ("triangular-solve", "left_side=false, lower=true, unit_diagonal=true, transpose_a=TRANSPOSE",
+     n(59, 0, 1, 1, 2)),
+    ("triangular-solve", "left_side=false, lower=false, transpose_a=ADJOINT", n(59, 0, 0, 0, 3)),
+    ("fusion", "kind=kLoop", f(11, "kLoop")),
+    ("call", "", b""),
+    ("call", "is_composite=true", f(89, 1)),
+    ("exponential", "", m(91)),
+    ("exponential", "result_accuracy={mode=highest}", n(91, 1)),
+    ("exponential", "result_accuracy={tolerance={atol=0.5,rtol=0,ulps=2}}",
+     m(91, m(2, b"\x09" + b"\0" * 6 + b"\xe0\x3f", f(3, 2)))),
+]  # fmt: skip
+TRANSFERS: list[Row] = [
+    ("all-to-all", "replica_groups={}", b""),
+    ("all-to-all", "replica_groups={}, dimensions={1}", f(14, [1])),
+    ("ragged-all-to-all", "replica_groups={}", b""),
+    ("all-reduce", "replica_groups={}", b""),
+    ("all-reduce", "channel_id=1, replica_groups={}", f(26, 1)),
+    ("all-reduce", "channel_id=2, replica_groups={}", f(45, 2)),
+    ("all-reduce", "channel_id=3, replica_groups={}", f(26, 3) + f(45, 2)),
+    ("all-reduce", "replica_groups={}", f(26, -1)),
+    ("all-reduce", "replica_groups={}, constrain_layout=true, use_global_device_ids=true",
+     f(71, 1) + f(56, 1)),
+    ("collective-permute", "source_target_pairs={}", b""),
+    ("collective-permute", "source_target_pairs={{0,1},{2,0}}", n(52, 0, 1) + n(52, 2, 0)),
+    ("send", "channel_id=1", f(26, 1)),
+    ("send", "channel_id=1, is_host_transfer=true", f(26, 1) + f(47, 1)),
+    ("infeed", "", b""),
+    ("infeed", 'infeed_config="a\\""', f(27, 'a"')),
+    ("outfeed", "", b""),
+    ("outfeed", 'outfeed_shape=f32[4]{0}, outfeed_config="c"', f(22, "c") + f(29, shape(F32, 4))),
+    ("copy-start", "", b""),
+    ("copy-start", "cross_program_prefetch_index=0", f(80, 0)),
+    ("copy-start", "cross_program_prefetch_index=2", f(80, 2)),
+    ("domain", 'domain={kind="sharding", entry={replicated}, exit={maximal device=1}}',
+     m(54) + m(55, f(1, 1), f(4, [1]))),
+]  # fmt: skip
+
+
+def leaf(name: str, *index: int) -> bytes:
+    return m(2, f(1, name), f(2, [*index])) if index else m(2, f(1, name))
+
+
+OF_ALL: list[Row] = [
+    ("abs", "", b""),
+    ("abs", "sharding={replicated}", m(40)),
+    ("abs", "origin={}", m(88)),
+    ("abs", "origin=[synthetic_call]", m(88, f(2, 1))),
+    ("abs", 'origin={"v"}', m(88, m(1, leaf("v")))),
+    ("abs", 'origin={"v" {1}}', m(88, m(1, leaf("v", 1)))),
+    ("abs", "origin={}", m(88, m(1))),
+    ("abs", 'origin={("a", ("b", ))}',
+     m(88, m(1, f(1, [0]), leaf("a")), m(1, f(1, [1, 0]), leaf("b")), m(1, f(1, [1, 1])))),
+    ("abs", 'origin={(("a", "b"), "c" {0})}',
+     m(88, m(1, f(1, [0, 0]), leaf("a")), m(1, f(1, [0, 1]), leaf("b")),
+       m(1, f(1, [1]), leaf("c", 0)))),
+    ("abs", "", m(68)),
+    ("abs", 'frontend_attributes={a={y},b="x"}',
+     m(68, m(1, f(1, "b"), f(2, "x")), m(1, f(1, "a"), f(2, "{y}")))),
+    ("abs", "", n(82, 1)),
+    ("abs", "statistics={visualizing_index=1,s=0}", m(82, f(1, 1), m(2, f(1, "s")))),
+    ("abs", "", f(43, "")),
+    ("abs", "backend_config={}", f(43, "{}")),
+    ("abs", 'backend_config="{"', f(43, "{")),
+    ("abs", 'backend_config="}"', f(43, "}")),
+    ("abs", 'backend_config="a"', f(43, "a")),
+    ("parameter", "", b""),
+    ("parameter", "parameter_replication={true,false}", m(61, f(1, [1, 0]))),
+]  # fmt: skip
+TABLES = {
+    "custom calls": CUSTOM_CALLS,
+    "numbers": NUMBERS,
+    "words": WORDS,
+    "transfers": TRANSFERS,
+    "of all": OF_ALL,
 }
-SCATTER = {
-    "update_window_dims": [1],
-    "inserted_window_dims": [0],
-    "scatter_dims_to_operand_dims": [0],
-    "index_vector_dim": 2,
-}
-DOT = {"lhs_contracting_dimensions": [1], "rhs_contracting_dimensions": [0]}
-BATCHED = DOT | {"lhs_batch_dimensions": [2], "rhs_batch_dimensions": [3]}
-CASES: list[tuple[str, dict[str, Any], str]] = [
-    (
-        "gather",
-        dict(gather_dimension_numbers=GATHER, gather_slice_sizes=[1, 2, 3]),
-        "offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,2,3}",
-    ),
-    (
-        "gather",
-        dict(gather_dimension_numbers={}),
-        "offset_dims={}, collapsed_slice_dims={}, start_index_map={}, index_vector_dim=0, slice_sizes={}",
-    ),
-    (
-        "gather",
-        dict(
-            gather_dimension_numbers=GATHER
-            | dict(operand_batching_dims=[3], start_indices_batching_dims=[0]),
-            gather_slice_sizes=[1],
-            indices_are_sorted=1,
-        ),
-        "offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0}, operand_batching_dims={3}, start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1}, indices_are_sorted=true",
-    ),
-    (
-        "scatter",
-        dict(scatter_dimension_numbers=SCATTER),
-        "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=2",
-    ),
-    (
-        "scatter",
-        dict(
-            scatter_dimension_numbers=SCATTER
-            | dict(input_batching_dims=[3], scatter_indices_batching_dims=[0]),
-            unique_indices=1,
-        ),
-        "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, input_batching_dims={3}, scatter_indices_batching_dims={0}, index_vector_dim=2, unique_indices=true",
-    ),
-    (
-        "scatter",
-        dict(scatter_dimension_numbers={}),
-        "update_window_dims={}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=0",
-    ),
-    ("dot", dict(dot_dimension_numbers=DOT), "lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
-    (
-        "dot",
-        dict(dot_dimension_numbers=BATCHED),
-        "lhs_batch_dims={2}, lhs_contracting_dims={1}, rhs_batch_dims={3}, rhs_contracting_dims={0}",
-    ),
-    ("dot", dict(dot_dimension_numbers={}), "lhs_contracting_dims={}, rhs_contracting_dims={}"),
-    (
-        "dot",
-        dict(dot_dimension_numbers=DOT, precision_config=dict(operand_precision=[0, 0])),
-        "lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-    ),
-    (
-        "dot",
-        dict(
-            dot_dimension_numbers=DOT, precision_config=dict(operand_precision=[1, 2], algorithm=3)
-        ),
-        "lhs_contracting_dims={1}, rhs_contracting_dims={0}, operand_precision={high,highest}, algorithm=dot_f16_f16_f16",
-    ),
-    (
-        "ragged-dot",
-        dict(
-            ragged_dot_dimension_numbers=dict(
-                dot_dimension_numbers=DOT, lhs_ragged_dimensions=[0], rhs_group_dimensions=[0]
-            )
-        ),
-        "lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={0}, rhs_group_dims={0}",
-    ),
-    ("all-to-all", dict(), "replica_groups={}"),
-    ("all-to-all", dict(dimensions=[1]), "replica_groups={}, dimensions={1}"),
-    ("custom-call", dict(custom_call_target="f"), 'custom_call_target="f"'),
-    (
-        "custom-call",
-        dict(custom_call_target="f", custom_call_api_version=1),
-        'custom_call_target="f"',
-    ),
-    (
-        "custom-call",
-        dict(custom_call_target="f", custom_call_api_version=2),
-        'custom_call_target="f", api_version=API_VERSION_STATUS_RETURNING',
-    ),
-    (
-        "custom-call",
-        dict(
-            custom_call_target="f",
-            custom_call_api_version=4,
-            custom_call_has_side_effect=1,
-            custom_call_schedule=1,
-            padding_type=1,
-            feature_group_count=1,
-            batch_group_count=2,
-        ),
-        'batch_group_count=2, padding_type=PADDING_VALID, custom_call_target="f", custom_call_has_side_effect=true, schedule=SCHEDULE_LATEST, api_version=API_VERSION_TYPED_FFI',
-    ),
-    (
-        "custom-call",
-        dict(
-            custom_call_target="f", feature_group_count=2, batch_group_count=1, backend_config="{a}"
-        ),
-        'feature_group_count=2, custom_call_target="f", backend_config={a}',
-    ),
-    (
-        "custom-call",
-        dict(custom_call_target="f", backend_config="{a"),
-        'custom_call_target="f", backend_config="{a"',
-    ),
-    (
-        "custom-call",
-        dict(custom_call_target="f", backend_config="a}"),
-        'custom_call_target="f", backend_config="a}"',
-    ),
-    (
-        "custom-call",
-        dict(custom_call_target="f", constrain_layout=1),
-        'custom_call_target="f", operand_layout_constraints={}',
-    ),
-    (
-        "custom-call",
-        dict(
-            custom_call_target="f",
-            output_operand_aliasing=[
-                dict(output_shape_index=[0, 1], operand_index=2, operand_shape_index=[]),
-                dict(output_shape_index=[], operand_index=0, operand_shape_index=[1]),
-            ],
-        ),
-        'custom_call_target="f", output_to_operand_aliasing={{0, 1}: (2, {}), {}: (0, {1})}',
-    ),
-    ("exponential", dict(), ""),
-    ("exponential", dict(result_accuracy=dict(mode=1)), "result_accuracy={mode=highest}"),
-    (
-        "exponential",
-        dict(result_accuracy=dict(tolerance=dict(atol=0.5, rtol=0.25, ulps=2))),
-        "result_accuracy={tolerance={atol=0.5,rtol=0.25,ulps=2}}",
-    ),
-    (
-        "collective-permute",
-        dict(
-            source_target_pairs=[dict(source=0, target=1), dict(source=1, target=0)], channel_id=3
-        ),
-        "channel_id=3, source_target_pairs={{0,1},{1,0}}",
-    ),
-    ("collective-permute", dict(source_target_pairs=[]), "source_target_pairs={}"),
-    ("all-reduce", dict(all_reduce_id=2), "channel_id=2, replica_groups={}"),
-    (
-        "all-reduce",
-        dict(channel_id=1, all_reduce_id=2, use_global_device_ids=1, constrain_layout=1),
-        "channel_id=1, replica_groups={}, constrain_layout=true, use_global_device_ids=true",
-    ),
-    ("rng-bit-generator", dict(rng_algorithm=0), "algorithm=rng_default"),
-    ("rng-bit-generator", dict(rng_algorithm=2), "algorithm=rng_philox"),
-    (
-        "compare",
-        dict(comparison_direction="EQ", comparison_type="TOTALORDER"),
-        "direction=EQ, type=TOTALORDER",
-    ),
-    ("cholesky", dict(cholesky_options=dict(lower=1)), "lower=true"),
-    ("cholesky", dict(), "lower=false"),
-    (
-        "triangular-solve",
-        dict(triangular_solve_options=dict(left_side=1, lower=1, unit_diagonal=1, transpose_a=2)),
-        "left_side=true, lower=true, unit_diagonal=true, transpose_a=TRANSPOSE",
-    ),
-    (
-        "triangular-solve",
-        dict(triangular_solve_options=dict(transpose_a=1)),
-        "left_side=false, lower=false, transpose_a=NO_TRANSPOSE",
-    ),
-    ("fft", dict(fft_type=2, fft_length=[4, 3]), "fft_type=RFFT, fft_length={4,3}"),
-    ("sort", dict(dimensions=[0], is_stable=1), "dimensions={0}, is_stable=true"),
-    ("sort", dict(dimensions=[0]), "dimensions={0}"),
-    ("topk", dict(k=0), "k=0, largest=false"),
-    ("topk", dict(k=2, largest=1), "k=2, largest=true"),
-    (
-        "reduce-precision",
-        dict(exponent_bits=0, mantissa_bits=7),
-        "exponent_bits=0, mantissa_bits=7",
-    ),
-    (
-        "negate",
-        dict(parameter_replication=dict(replicated_at_leaf_buffers=[1, 0])),
-        "parameter_replication={true,false}",
-    ),
-    (
-        "negate",
-        dict(frontend_attributes=dict(map=[dict(key="b", value="x"), dict(key="a", value="{y}")])),
-        'frontend_attributes={a={y},b="x"}',
-    ),
-    ("negate", dict(frontend_attributes=dict(map=[])), ""),
-    (
-        "negate",
-        dict(
-            statistics_viz=dict(
-                stat_index_to_visualize=1, statistics=[dict(stat_name="s", stat_val=0.5)]
-            )
-        ),
-        "statistics={visualizing_index=1,s=0.5}",
-    ),
-    ("negate", dict(statistics_viz=dict(stat_index_to_visualize=1)), ""),
-    ("rng-get-and-update-state", dict(delta=0), "delta=0"),
-    ("outfeed", dict(outfeed_config="c"), 'outfeed_config="c"'),
-    ("send", dict(channel_id=2, is_host_transfer=1), "channel_id=2, is_host_transfer=true"),
-    ("infeed", dict(infeed_config="c"), 'infeed_config="c"'),
-    ("slice", dict(slice_dimensions=[dict(start=1, limit=4, stride=2)]), "slice={[1:4:2]}"),
-    (
-        "pad",
-        dict(
-            padding_config=dict(
-                dimensions=[
-                    dict(edge_padding_low=1, edge_padding_high=2, interior_padding=3),
-                    dict(),
-                ]
-            )
-        ),
-        "padding=1_2_3x0_0_0",
-    ),
-    (
-        "pad",
-        dict(padding_config=dict(dimensions=[dict(edge_padding_low=1, edge_padding_high=2)])),
-        "padding=1_2",
-    ),
-    ("dynamic-slice", dict(dynamic_slice_sizes=[2]), "dynamic_slice_sizes={2}"),
-    ("get-tuple-element", dict(tuple_index=0), "index=0"),
-    ("copy-start", dict(), ""),
-    ("copy-start", dict(cross_program_prefetch_index=0), "cross_program_prefetch_index=0"),
-    ("iota", dict(dimensions=[0]), "iota_dimension=0"),
-    ("batch-norm-inference", dict(epsilon=0.5, feature_index=0), "epsilon=0.5, feature_index=0"),
-    ("negate", dict(original_value=dict(is_synthetic_call=1)), "origin=[synthetic_call]"),
-    (
-        "negate",
-        dict(original_value=dict(elements=[dict(original_array=dict(instruction_name="p"))])),
-        'origin={"p"}',
-    ),
-    (
-        "negate",
-        dict(
-            original_value=dict(
-                elements=[
-                    dict(
-                        shape_index=[0], original_array=dict(instruction_name="p", shape_index=[1])
-                    ),
-                    dict(shape_index=[1, 0], original_array=dict(instruction_name="q")),
-                    dict(shape_index=[1, 1]),
-                ]
-            )
-        ),
-        'origin={("p" {1}, ("q", ))}',
-    ),
-    (
-        "negate",
-        dict(
-            original_value=dict(
-                elements=[
-                    dict(shape_index=[0, 0], original_array=dict(instruction_name="p")),
-                    dict(shape_index=[0, 1], original_array=dict(instruction_name="q")),
-                    dict(shape_index=[1], original_array=dict(instruction_name="r")),
-                ]
-            )
-        ),
-        'origin={(("p", "q"), "r")}',
-    ),
-    (
-        "custom-call",
-        dict(
-            custom_call_target="f",
-            window=dict(dimensions=[dict(size=2, stride=3, window_dilation=1, base_dilation=1)]),
-        ),
-        'window={size=2 stride=3}, custom_call_target="f"',
-    ),
-]
-"""Opcode, fields of the instruction, and the text of its attributes."""
 
 
-def test_attributes_are_written_unless_they_have_the_default_value() -> None:
-    for opcode, fields, text in CASES:
-        assert attributes(opcode, **fields) == text, (opcode, fields)
+@pytest.mark.parametrize("name", TABLES)
+def test_attributes_have_their_text_and_defaults_have_none(name: str) -> None:
+    rows = [(opcode, f", {text}" if text else "", data) for opcode, text, data in TABLES[name]]
+    assert [(opcode, tail(opcode, data), data) for opcode, _, data in rows] == rows
 
 
-def test_configs_outside_of_the_instruction_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="configs outside of the instruction are not read"):
-        attributes("custom-call", custom_call_target="f", backend_config_payload={})
-
-
-def test_unknown_precisions_are_refused() -> None:
-    for known in (0, 1, 2):
-        attributes(
-            "dot", dot_dimension_numbers=DOT, precision_config={"operand_precision": [known]}
-        )
-    with pytest.raises(UnsupportedError, match="are not known"):
-        attributes("dot", dot_dimension_numbers=DOT, precision_config={"operand_precision": [0, 9]})
+@pytest.mark.parametrize(
+    ("opcode", "data", "message"),
+    [
+        ("convolution", m(16, f(7, 0), f(8, 0)), r"\(0, 0\) are not the dimensions of input"),
+        ("convolution", m(16, f(7, 1), f(8, 2)), r"\(1, 2\) are not the dimensions of input"),
+        ("dot", m(51, f(1, [3])), r"operand_precision.*values \(3,\) are not known"),
+        ("fft", f(31, 4), r"fft_type.*value 4 is not known"),
+        ("rng", f(23, 0), r"distribution.*value 0 is not known"),
+        ("abs", m(99), "configs outside of the instruction are not read"),
+    ],
+)
+def test_attributes_without_a_text_are_refused(opcode: str, data: bytes, message: str) -> None:
+    with pytest.raises(HloscopeError, match=message):
+        tail(opcode, data)

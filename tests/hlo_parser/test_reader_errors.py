@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -397,6 +398,63 @@ def test_errors_of_later_modules_have_lines_of_the_file() -> None:
     with pytest.raises(ParseError) as error:
         parse_hlo_all(text, name="m")
     assert str(error.value).startswith("m:3:11: error: unknown opcode `constan`")
+
+
+MARKED = [
+    ("custom-call(a), custom_call_target=<abc>", "expected a string, found `abc`"),
+    ("broadcast(a), dimensions=<{x}>", "expected a list of integers, found `{x}`"),
+    ("broadcast(a), dimensions={0}, sharding={replicated}, dimensions={1}", "given twice"),
+    ("concatenate(a), dimensions=<{0,1}>", "expected one dimension, found 2"),
+    ("concatenate(a), dimensions=<{}>", "expected one dimension, found 0"),
+    ("get-tuple-element(a), index=<x>", "expected an integer, found `x`"),
+    ("batch-norm-training(a, a, a), epsilon=<x>, feature_index=0", "expected a number, found `x`"),
+    ("call(a), to_apply=e, is_composite=<yes>", "expected `true` or `false`, found `yes`"),
+    ("compare(a, a), direction=<XX>", "expected one of EQ, NE, GE, GT, LE, LT, found `XX`"),
+    ("rng(a, a), distribution=<x>", "expected one of rng_uniform, rng_normal, found `x`"),
+    ("slice(a), slice={[0:1], <[0]>}", "expected `[start:limit:stride]`, found `[0]`"),
+    ("pad(a, a), padding=<1_2x3>", "expected `low_high` or `low_high_interior`, found `3`"),
+    ("pad(a, a), padding=<1_2_3_4>", "found `1_2_3_4`"),
+    ("collective-permute(a), source_target_pairs={{0,1},<{2}>}", "expected a pair, found `{2}`"),
+    (
+        "convolution(a, a), dim_labels=b0f_0io->b0f, window=<{size=x}>",
+        "window field is not a list of integers",
+    ),
+    (
+        "convolution(a, a), dim_labels=b0f_0io->b0f, window={size=2 <w>hat=3}",
+        "unknown window field `what`",
+    ),
+    (
+        "convolution(a, a), dim_labels=b0f_0io->b0f, window={size=2 <s>ize=3}",
+        "window field `size` occurs twice",
+    ),
+    (
+        "convolution(a, a), dim_labels=b0f_0io->b0f, window=<{size=2x2 stride=3}>",
+        "has 1 entries, `size` has 2",
+    ),
+    (
+        "convolution(a, a), dim_labels=b0f_0io->b0f, window=<{size=2 rhs_reversal=0x1}>",
+        "has 2 entries, `size` has 1",
+    ),
+    ("convolution(a, a), dim_labels=<bf>", "expected `input_kernel->output`, found `bf`"),
+    ("convolution(a, a), dim_labels=bf_<i0>->bf", "expected `i`, `o` and each spatial digit"),
+    ("convolution(a, a), dim_labels=<b1f>_0io->b0f", "expected `b`, `f` and each spatial digit"),
+    ("convolution(a, a), dim_labels=<b0f_io->b0f>", "differ in their spatial dimensions"),
+    ("dot(a, a), operand_precision=<{low}>", "found `low`"),
+]
+"""Instructions, with the part that is marked in angle brackets, and what the error says."""
+
+
+def test_values_of_attributes_are_refused_where_they_are() -> None:
+    for line, message in MARKED:
+        marked = re.search(r"(?<!-)<(.*?[^-])>", line)
+        text = line if marked is None else line.replace(marked[0], marked[1])
+        with pytest.raises(ParseError) as caught:
+            parse_hlo(f"{HEAD}  b = f32[2] {text}\n}}", strict=True)
+        said, _, carets = str(caught.value).splitlines()
+        assert message in said, line
+        if marked is not None:
+            assert carets.index("^") == len("  b = f32[2] ") + marked.start(), said
+            assert carets.count("^") == len(marked[1]), said
 
 
 def test_nesting_is_limited() -> None:

@@ -205,6 +205,54 @@ def test_triangular_systems(transpose: str) -> None:
     close((a if transpose == "NO_TRANSPOSE" else a.T) @ x, b)
 
 
+@pytest.mark.parametrize("config", ["{}", "{lower = true}", "{lower = false}"])
+def test_factorizations_read_one_triangle(config: str) -> None:
+    """It is the lower one by default; the other may have any elements, and keeps them."""
+    a = some(4, 4)
+    positive = a @ a.T + np.eye(4, dtype=F32)
+    read, other = (np.triu, np.tril) if "false" in config else (np.tril, np.triu)
+    diagonal = np.diag(np.diag(positive))
+    given = read(positive) + 7 * (other(np.ones((4, 4), F32)) - np.eye(4, dtype=F32))
+    factor = call("cusolver_potrf_ffi", "(f32[4,4], s32[])", given, config=config)
+    half = read(factor)
+    close(half.T @ half if "false" in config else half @ half.T, positive)
+    close(other(factor) - np.diag(np.diag(factor)), other(given) - diagonal)
+    vectors = call("cusolver_syevd_ffi", "(f32[4,4], f32[4], s32[])", given, config=config)
+    values = vectors.T @ positive @ vectors
+    close(values, np.diag(np.linalg.eigvalsh(positive)))
+
+
+@pytest.mark.parametrize(
+    ("config", "sizes"), [("{}", 5), ("{full_matrices = true}", 5), ("{full_matrices = false}", 3)]
+)
+def test_singular_vectors_are_a_square_matrix_by_default(config: str, sizes: int) -> None:
+    a = some(5, 3)
+    text = f"""ENTRY e {{ p = f32[5,3] parameter(0)
+      r = (f32[5,3], f32[3], f32[5,{sizes}], f32[3,3], s32[]) custom-call(p),
+        custom_call_target="cusolver_gesvdj_ffi", backend_config={config}
+      ROOT u = f32[5,{sizes}] get-tuple-element(r), index=2 }}"""
+    u: Any = evaluate(parse_hlo(text), [a])[0]
+    assert u.shape == (5, sizes)
+    close(u.T @ u, np.eye(sizes))
+
+
+@pytest.mark.parametrize("side", [{"left_side": True}, {}])
+@pytest.mark.parametrize("half", [{"lower": True}, {}])
+@pytest.mark.parametrize("diagonal", [{"unit_diagonal": True}, {}])
+def test_triangular_systems_of_either_side_and_triangle(
+    side: dict[str, bool], half: dict[str, bool], diagonal: dict[str, bool]
+) -> None:
+    """What a config leaves out is false; elements outside of the triangle are not read."""
+    given = some(3, 3) + 3 * np.eye(3, dtype=F32)
+    a = np.tril(given) if half else np.triu(given)
+    if diagonal:
+        a = a - np.diag(np.diag(a)) + np.eye(3, dtype=F32)
+    b = some(3, 2) if side else some(2, 3)
+    config = {**side, **half, **diagonal}
+    x = call("__cublas$triangularSolve", f"({shaped(b)}, s8[8])", given, b, config=config)
+    close(a @ x if side else x @ a, b)
+
+
 def test_factorizations() -> None:
     a = some(4, 4)
     positive = a @ a.T + np.eye(4, dtype=F32)

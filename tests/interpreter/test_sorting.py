@@ -215,6 +215,7 @@ KEYS: list[tuple[str, Keys]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(keep=len(KEYS))
 @pytest.mark.parametrize(("body", "keys"), KEYS)
 def test_comparators_that_compare_keys(body: str, keys: Keys) -> None:
     """All others are applied, which takes longer; whatever the way, elements are in order."""

@@ -142,6 +142,8 @@ DENSE = """
     (1.0,2.0)              | complex<f32>     | (1.000000e+00,2.000000e+00)
     [(1.0, 2.0), (3.0,0.5)] | 2xcomplex<f64> | [(1.000000e+00,2.000000e+00), (3.000000e+00,5.000000e-01)]
     (1,2)                  | 2xcomplex<i32>   | (1,2)
+    [(1,-2), (3,4)]        | 2xcomplex<i8>    | [(1,-2), (3,4)]
+    (255,1)                | complex<ui8>     | (255,1)
     "0x0102"               | 2xi8             | [1, 2]
     "0x0000803F"           | 10xf32           | 1.000000e+00
     "0x0F01"               | 2xf4E2M1FN       | [-6.000000e+00, 5.000000e-01]
@@ -168,6 +170,7 @@ def _complex(type_: str) -> list[str]:
     return [*filter(None, sizes.split("x")), f"complex{element}"]
 
 
+@pytest.mark.slow(keep=len(ROWS))
 @pytest.mark.parametrize(
     ("literal", "type_", "printed"), ROWS, ids=[f"{r[0]}:{r[1]}" for r in ROWS]
 )

@@ -61,6 +61,7 @@ def flat(values: Any) -> list[bytes]:
     return [np.ascontiguousarray(values).tobytes()]
 
 
+@pytest.mark.slow(keep=len(FIRING))
 @pytest.mark.parametrize("case", FIRING, ids=lambda case: case.name)
 def test_a_rewrite_fires_and_keeps_values(case: Case) -> None:
     text = case.text
@@ -81,6 +82,7 @@ def test_a_rewrite_fires_and_keeps_values(case: Case) -> None:
         assert flat(before) == flat(evaluate(after, arguments))
 
 
+@pytest.mark.slow(keep=len(STAYING))
 @pytest.mark.parametrize("case", STAYING, ids=lambda case: case.name)
 def test_a_rewrite_stays_off_what_it_would_change(case: Case) -> None:
     program = parse_stablehlo(case.text)

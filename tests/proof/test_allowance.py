@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from click.testing import CliRunner, Result
 
@@ -9,7 +11,7 @@ import hloscope
 from hloscope.api.equality import FEW, SECONDS, SECONDS_EACH, prover_of
 from hloscope.cli.app import app
 from hloscope.proof import Outcome, Prover
-from hloscope.proof.allowance import Allowance
+from hloscope.proof.allowance import Allowance, cpu_seconds
 from hloscope.proof.graph import Steps, Walker
 from hloscope.proof.reference import ComparisonResult, Question, ReachabilityFollower, Reference
 from hloscope.simplifier.isl_relations import UndecidedError
@@ -67,6 +69,15 @@ def test_isl_has_no_more_than_what_is_left() -> None:
     spent = Allowance(3.0, 24.0, 1e-9)
     assert spent.is_spent
     assert spent.ready(spent.first) == 0.0
+
+
+def test_processor_time_is_that_of_the_process_and_of_its_ended_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hloscope.proof.allowance.process_time", lambda: 1.0)
+    times = os.times_result((64.0, 128.0, 2.0, 4.0, 256.0))  # own ones, the children's, the clock
+    monkeypatch.setattr("hloscope.proof.allowance.os.times", lambda: times)
+    assert cpu_seconds() == 7.0
 
 
 def test_the_time_of_proofs_begins_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 import hloscope
 from hloscope.fusion import analysis
 from hloscope.ir import Instruction, called_value
-from hloscope.proof import Execution
+from hloscope.proof import Execution, Outcome
 from hloscope.proof.check import Executed
 
 TAKE = """take { x = f32[8] parameter(0) n = s32[] parameter(1) k = s32[] abs(n)
@@ -115,6 +115,13 @@ def asked(text: str) -> list[Executed]:
                 if execution.instance.computation is None:
                     found.append(execution.check(output, source, leaf, inverse=True))
     return found
+
+
+def test_maps_to_parameters_are_proved_through_calls() -> None:
+    """Parameters stand for the operands of each call, and its other values are its own."""
+    for name in ("hlo: in a fusion", "hlo: branches", "stablehlo: captured by a body"):
+        for check in hloscope.read(programs()[name]).root.to_parameters().prove().checks:
+            assert check.outcome is Outcome.PROVED, (name, str(check))
 
 
 def one_for_all(value: Instruction, call: Instruction, first: int = 0) -> Instruction:

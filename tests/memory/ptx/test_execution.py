@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hloscope.api import run_ptx
+from hloscope.errors import HloscopeError
 from hloscope.memory.ptx import Accesses, KernelError
 from hloscope.support.arrays import Array
 from tests.memory.ptx.kernels import HEAD, kernel_text, run_body
@@ -235,6 +236,42 @@ def test_scalars_dynamic_shared_memory_and_several_dimensions() -> None:
     assert run.outputs["p"].tolist() == [0.5 * t + 3.25 for t in range(12)]
     with pytest.raises(KernelError, match="byte 28 of 16 bytes of shared memory"):
         run_ptx(text, arguments, shared_bytes=16, **options)  # type: ignore[arg-type]
+
+
+def test_accesses_may_have_a_cache_policy_and_no_further_operand() -> None:
+    body = """  mov.b64 %d1, 0;
+  ld.global.L2::cache_hint.b32 %r1, [%d10], %d1;
+  add.s32 %r1, %r1, 1;
+  st.global.L2::cache_hint.b32 [%d10+4], %r1, %d1;
+  atom.global.add.L2::cache_hint.s32 %r2, [%d10+8], 5, %d1;
+  atom.global.cas.L2::cache_hint.b32 %r3, [%d10+12], 9, 3, %d1;
+  red.global.max.L2::cache_hint.s32 [%d10+16], 8, %d1;
+  ret;"""
+    run = run_body(body, np.array([3, 0, 2, 9, 7], np.int32), block=1)
+    assert run.outputs["p0"].tolist() == [3, 4, 7, 3, 8]
+    wrong = {
+        "ld.global.b32 %r1;": "expected 2 operands, found 1",
+        "ld.global.b32 %r1, [%d10], %d1, %d1;": "expected 2 operands, found 4",
+        "st.global.b32 [%d10];": "expected 2 operands, found 1",
+        "st.global.b32 [%d10], %r1, %d1, %d1;": "expected 2 operands, found 4",
+        "st.const.b32 [%d10], %r1;": "nothing can be stored in .const memory",
+        "st.param.b32 [%d10], %r1;": "nothing can be stored in .param memory",
+        "atom.global.add.s32 %r2, [%d10];": "expected an address and 1 operands",
+        "atom.global.add.s32 %r2, [%d10], 1, %d1, %d1;": "expected an address and 1 operands",
+        "atom.global.cas.b32 %r2, [%d10], 1;": "expected an address and 2 operands",
+        "atom.global.cas.b32 %r2, [%d10], 1, 2, %d1, %d1;": "expected an address and 2 operands",
+        "red.global.add.s32 [%d10];": "expected an address and 1 operands",
+        "red.global.add.s32 [%d10], 1, %d1, %d1;": "expected an address and 1 operands",
+        "red.global.s32 [%d10], 1;": "expected one operation, such as .add",
+        "red.global.add.min.s32 [%d10], 1;": "expected one operation, such as .add",
+        "ld.global.b128 %r1, [%d10];": "elements of 128 bits are not supported",
+        "ld.global.b32 %r1, %d10;": "expected an address in brackets",
+        "ld.global.b32 %r1, [%h1];": "register `%h1` does not hold an address",
+    }
+    for line, message in wrong.items():
+        with pytest.raises(HloscopeError) as caught:
+            run_body(f"  {line}\n  ret;", np.zeros(4, np.int32), block=1)
+        assert message in str(caught.value), line
 
 
 WRONG = [
