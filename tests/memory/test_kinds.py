@@ -16,7 +16,9 @@ c { p = f32[4] parameter(0) ROOT r = pred[] constant(false) }
 
 
 def root(text: str) -> Instruction:
-    return parse_hlo(f"HloModule m\n{BODIES}\nENTRY e {{ p = f32[4] parameter(0)\n{text} }}").entry.root
+    return parse_hlo(
+        f"HloModule m\n{BODIES}\nENTRY e {{ p = f32[4] parameter(0)\n{text} }}"
+    ).entry.root
 
 
 def fusion(kind: str, config: str = "") -> str:
