@@ -173,6 +173,48 @@ def test_a_loop_that_waits_for_data_is_counted_once_and_named() -> None:
     assert (found["c0"].times, found["c0"].low, found["c0"].high) == (10, 5, None)
 
 
+@pytest.mark.parametrize(
+    ("annotation", "times", "low", "high"),
+    [("", 1, 0, None), (', backend_config={"known_trip_count":{"n":"5"}}', 5, 5, 5)],
+)
+def test_a_loop_that_cannot_be_followed_runs_as_annotated(
+    annotation: str, times: int, low: int, high: int | None
+) -> None:
+    """The limit is a parameter of both regions for which the loop has no operand."""
+    head = "p = (s32[]) parameter(0) n = s32[] parameter(1) i = s32[] get-tuple-element(p), index=0"
+    found = module(
+        f"b {{ {head} j = s32[] add(i, n) ROOT t = (s32[]) tuple(j) }}\n",
+        f"c {{ {head} ROOT r = pred[] compare(i, n), direction=LT }}\n",
+        "ENTRY e { z = s32[] constant(0) t = (s32[]) tuple(z) "
+        f"ROOT w = (s32[]) while(t), condition=c, body=b{annotation} }}",
+    )
+    reason = "it has no condition and body that can be followed"
+    for place in running(found):
+        if place.computation.name != "e":
+            assert (place.times, place.low, place.high) == (times, low, high)
+            assert (reason in "".join(place.notes)) is (not annotation)
+    [use] = loops_of(found)
+    assert use.trip_count.reason == reason
+    assert use.turns == (times, low, high)
+
+
+@pytest.mark.parametrize("outer", [0, 2])
+def test_a_loop_without_operands_runs_any_number_of_times(outer: int) -> None:
+    """Each call enters the loop once; a call that never runs does not enter it."""
+    text = """func.func @main(%p: tensor<i1>) {
+      CALLS
+      return
+    }
+    func.func @f(%p: tensor<i1>) {
+      "stablehlo.while"() ({ "stablehlo.return"(%p) : (tensor<i1>) -> () },
+        { "stablehlo.return"() : () -> () }) : () -> ()
+      return
+    }""".replace("CALLS", "func.call @f(%p) : (tensor<i1>) -> ()\n" * outer)
+    for place in running(hs.read(text).module):
+        if "while" in place.computation.name:
+            assert (place.times, place.low, place.high) == (outer, 0, None)
+
+
 def test_what_is_never_reached_is_there_with_no_runs() -> None:
     found = places(body("b0"), condition("c0", 3), body("b1", loop("0")), condition("c1", 0),
                    entry(loop("1")))  # fmt: skip

@@ -98,6 +98,17 @@ def test_bitcast_to_other_widths() -> None:
     assert values(text, 1.0) == [0x3F800000]
 
 
+def test_bitcast_to_other_widths_follows_the_order_in_memory() -> None:
+    text = hlo("x = s32[2,2]{0,1} parameter(0)", "ROOT r = u8[2,2,4]{2,0,1} bitcast(x)")
+    given = np.array([[1, 2], [3, 4]], "i4")
+    assert values(text, given) == [[[1, 0, 0, 0], [2, 0, 0, 0]], [[3, 0, 0, 0], [4, 0, 0, 0]]]
+    text = hlo("x = u8[4,2]{0,1} parameter(0)", "ROOT r = u16[2,2]{1,0} bitcast(x)")
+    given = np.arange(8, dtype="u1").reshape(4, 2)
+    assert values(text, given) == [[0x0200, 0x0604], [0x0301, 0x0705]]
+    text = hlo("x = pred[8]{0} parameter(0)", "ROOT r = u16[4]{0} bitcast(x)")
+    assert values(text, np.array([1, 0, 0, 1, 1, 1, 0, 0], bool)) == [1, 0x0100, 0x0101, 0]
+
+
 TILES = ["", "T(4,2)", "T(2,4)", "T(4,4)(2,1)", "T(4,4)(2,2)", "T(8)", "T(2,1)"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -212,6 +213,9 @@ OF_BATCH_NORM: list[tuple[Any, str, str, str, str]] = [
     (differentiates(1), "c4", SINGLE, "f32[2,3]; f32[3]; f32[4]; f32[3]; f32[2,3]", TRAINED),
     (differentiates(1), "c4", "not compatible", GRADED, "f32[2,3]; f32[2]; f32[3]"),
     (differentiates(0), "c5", FEATURES.format(3, 2), GRADED, TRAINED),
+    (trains(1), "c4", SINGLE, "f32[2,3]; f32[3]; f32[]", TRAINED),
+    (differentiates(-1), "c1", "a non-negative number, got -1.", GRADED, TRAINED),
+    (differentiates(1), "c4", SINGLE, "f32[2,3]; f32[3,1]; f32[3]; f32[3]; f32[2,3]", TRAINED),
 ]  # fmt: skip
 
 OF_CHLO = [
@@ -256,10 +260,6 @@ REFUSED = [
     ),
     *(refused(*case) for case in OF_SORT + OF_MAP),
     *(
-        refused(op, f"{op.name}_{rule}", message, operands, results)
-        for op, rule, message, operands, results in OF_BATCH_NORM
-    ),
-    *(
         refused(op, "", message, operands, "f32[2,3]; f32[3]", regions)
         for op, message, operands, regions in OF_CHLO
     ),
@@ -269,6 +269,33 @@ REFUSED = [
 @pytest.mark.parametrize("case", REFUSED, ids=lambda c: c.id)
 def test_broken_constraint_is_named(case: Case) -> None:
     check_refused(case)
+
+
+@pytest.mark.parametrize("op", [trains, normalises, differentiates])
+def test_constraints_of_batch_norm_are_named(op: Callable[[int], Op]) -> None:
+    for broken, rule, message, operands, results in OF_BATCH_NORM:
+        if broken.name == op(0).name:
+            rule = f"{broken.name}_{rule}"
+            check_refused(refused(broken, rule, message, operands, results))
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "results"),
+    [
+        (trains(0), "f32[2,3]; f32[2]; f32[2]", "f32[2,3]; f32[2]; f32[2]"),
+        (trains(1), TRAINED, TRAINED),
+        (trains(0), "f32[2]; f32[2]; f32[?]", "f32[2]; f32[2]; f32[2]"),
+        (normalises(0), "f32[2,3]; f32[2]; f32[2]; f32[2]; f32[2]", "f32[2,3]"),
+        (normalises(1), NORMALISED, "f32[2,3]"),
+        (differentiates(0), "f32[2,3]; f32[2]; f32[2]; f32[2]; f32[2,?]",
+         "f32[2,3]; f32[2]; f32[2]"),
+        (differentiates(1), GRADED, TRAINED),
+    ],
+)  # fmt: skip
+def test_batch_norm_normalises_over_every_other_dimension(
+    op: Op, operands: str, results: str
+) -> None:
+    Case(op, operands, results).verify()
 
 
 def test_checks_of_the_op_are_told_from_inference() -> None:

@@ -11,8 +11,10 @@ from hypothesis import given, strategies as st
 import hloscope
 from hloscope.cli.app import app
 from hloscope.mlir import DenseAttr, IntegerAttr, expanded
-from hloscope.stablehlo import parse_stablehlo
+from hloscope.passes.folding.index import INDEX_FOLDS
+from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.conftest import SHARED
+from tests.passes.folded import applied
 
 FOLDER = SHARED / "regressions/round3/dynamism"
 needs_data = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs ../shared/regressions/round3")
@@ -160,6 +162,74 @@ def test_numbers_of_eight_bits_are_folded_as_machines_compute_them(
     value = ops["arith.constant"].get("value")
     assert isinstance(value, IntegerAttr)
     assert (value.value - _OPS[name](x, y)) % 256 == 0
+
+
+BACK = "fold_cast_there_and_back"
+OWN = "fold_cast_to_own_type"
+
+
+CAST = "builtin.unrealized_conversion_cast"
+A, B, C = "tensor<3x2xf32>", "tensor<?x?xf32>", "tensor<3x?xf32>"
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "fired"),
+    [
+        (f"%z = {CAST} %x : {A} to {B}\n%r = {CAST} %z : {B} to {A}", A, [BACK]),
+        (f"%z = {CAST} %x : {A} to {B}\n%r = {CAST} %z : {B} to {C}", C, []),
+        (f"%z = tensor.cast %x : {A} to {B}\n%r = {CAST} %z : {B} to {A}", A, []),
+        (f"%z = {CAST} %x : {A} to {A}\n%r = tensor.cast %z : {A} to {A}", A, [OWN, OWN]),
+        (f"%z = {CAST} %x, %i : {A}, index to {B}\n%r = {CAST} %z : {B} to {A}", A, []),
+        (f"%z:2 = {CAST} %x : {A} to {B}, index\n%r = {CAST} %z#0, %z#1 : {B}, index to {A}", A,
+         [BACK]),
+        (f"%z:2 = {CAST} %x : {A} to {B}, index\n%r = {CAST} %z#1, %z#0 : index, {B} to {A}", A,
+         []),
+        (f"%r = {CAST} to {A}", A, []),
+    ],
+)  # fmt: skip
+def test_a_cast_back_to_the_first_types_is_the_first_values(
+    body: str, result: str, fired: list[str]
+) -> None:
+    text = f"func.func @main(%x: {A}, %i: index) -> {result} {{\n{body}\nreturn %r : {result}\n}}"
+    module, run = applied(INDEX_FOLDS, text)
+    assert sorted(run.fired.elements()) == fired
+    assert ("return %arg0" in print_stablehlo(module)) is bool(fired)
+
+
+EXTRACTED = [
+    ("arith.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>", "%c0, %c0", 1),
+    ("arith.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>", "%c1, %c2", 6),
+    ("arith.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>", "%c1, %c0", 4),
+    ("arith.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>", "%c2, %c0", None),
+    ("arith.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>", "%c0, %m", None),
+    ("arith.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>", "%i, %c0", None),
+    ("tensor.from_elements %a, %b : tensor<2xi32>", "%c0", "%arg1"),
+    ("tensor.from_elements %a, %b : tensor<2xi32>", "%c1", "%arg2"),
+    ("tensor.from_elements %a, %b : tensor<2xi32>", "%c2", None),
+    ('"test.f"() : () -> tensor<2xi32>', "%c0", None),
+    ('"test.f"() : () -> tensor<?xi32>', "%c0", None),
+]
+
+
+def test_an_element_of_a_known_array_is_extracted() -> None:
+    for source, indices, wanted in EXTRACTED:
+        type = source.rpartition(" ")[2]
+        text = f"""func.func @main(%i: index, %a: i32, %b: i32) -> i32 {{
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c2 = arith.constant 2 : index
+          %m = arith.constant -1 : index
+          %s = {source}
+          %e = tensor.extract %s[{indices}] : {type}
+          return %e : i32
+        }}"""
+        module, run = applied(INDEX_FOLDS, text)
+        found = print_stablehlo(module)
+        assert run.fired["fold_extract"] == (wanted is not None), (source, indices)
+        if isinstance(wanted, int):
+            assert f"arith.constant {wanted} : i32" in found
+        elif wanted:
+            assert f"return {wanted} : i32" in found
 
 
 def test_elements_of_a_folded_array_are_those_side_by_side() -> None:

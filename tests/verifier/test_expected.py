@@ -30,6 +30,17 @@ def test_severity_and_text_are_as_written() -> None:
     assert (e.severity, e.text) == ("warning", "a {b} c")
 
 
+def test_an_expectation_has_the_position_of_its_comment() -> None:
+    text = "op // expected-error {{a}}\r\n\n// expected-error@above {{b}}\n"
+    found = [text[e.span.start : e.span.end] for e in expectations(Source("f", text))]
+    assert found == ["expected-error {{a}}", "expected-error@above {{b}}"]
+
+
+def test_above_in_the_first_line_is_a_line_that_does_not_exist() -> None:
+    [e] = expectations(Source("f", "// expected-error@above {{a}}"))
+    assert e.line == 0
+
+
 @pytest.mark.parametrize(
     ("expected", "message", "does"),
     [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import hloscope
 from hloscope.api import check_expected
+from hloscope.errors import Diagnostic
 from hloscope.mlir import ir
 from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.text.lexer import split_input
@@ -71,6 +73,31 @@ def test_an_outer_op_is_not_blamed_for_what_is_wrong_inside_it() -> None:
         func.return
       }"""
     assert len(verify_text(text)) == 1
+
+
+@pytest.mark.parametrize("verifier", [verify_text, first_errors])
+def test_an_error_before_the_parser_starts_is_reported(
+    verifier: Callable[[str], list[Diagnostic]],
+) -> None:
+    [found] = verifier(f"func.func @f() {{ return }}\n// {'1' * 4001}")
+    assert found.message == "a number of 4,001 digits, at most 4,000 are read"
+    assert found.span is not None
+    assert found.span.line_col == (2, 4)
+
+
+def test_a_syntax_error_has_its_notes() -> None:
+    text = """func.func @f(%a: tensor<2xf32>) {
+      %b = stablehlo.negate %a : tensor<2xf32>
+      %b = stablehlo.negate %a : tensor<2xf32>
+      return
+    }"""
+    [found] = first_errors(text)
+    assert found.message == "redefinition of SSA value '%b'"
+    [note] = found.notes
+    assert (note.severity, note.message) == ("note", "previously defined here")
+    assert note.span is not None
+    assert note.span.line_col == (2, 12)
+    assert verify_text(text) == [found]
 
 
 def test_a_finding_names_the_broken_constraint_and_the_place() -> None:

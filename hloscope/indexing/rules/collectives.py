@@ -417,12 +417,11 @@ def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
     """Return the access to elements of any row of any member.
 
     The index inside the row is unchanged. Rows are numbered by dimension 0. `here` and `there` are
-    the sizes of the array that the access starts from and of the accessed one.
+    the sizes of the array that the access starts from and of the accessed one; they differ in
+    dimension 0 only.
     """
     at = MapBuilder(here)
     results = [at.range(there[0]), *dims(len(here))[1:]]
-    for k in range(1, len(here)):
-        at.require(Dim(k), 0, there[k] - 1)
     return _access_on_member(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)
 
 

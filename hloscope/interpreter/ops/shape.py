@@ -401,7 +401,7 @@ def _bitcast(op: Bitcast, at: Site) -> Kernel:
         return lambda x: reshaped(x.transpose(order), memory).transpose(back)
 
     def kernel(value: Any) -> Value:
-        flat = rebit(value.transpose(order).reshape(-1), old, new, dtype)
+        flat = rebit(value.transpose(order).ravel(), old, new, dtype)
         return flat.reshape(memory).transpose(back)
 
     return kernel
@@ -437,7 +437,7 @@ def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
     )
     move = moved_in_memory(before, after)
     bits = packed_bits(operand.element, 8)
-    return lambda x: rebit(move(x).reshape(-1), bits, bits, dtype).reshape(shape)
+    return lambda x: rebit(move(x).ravel(), bits, bits, dtype).reshape(shape)
 
 
 def _major_to_minor(layout: Layout | None, rank: int) -> Dims:
@@ -477,7 +477,7 @@ def elements_in_memory(sizes: Dims, order: Dims, tiles: Sequence[Dims]) -> NDArr
         if any(t <= 0 for t in tile):
             raise UnsupportedError("tiles that take dimensions together are not evaluated")
         found = _cut_into_tiles(found, tile)
-    return found.reshape(-1)
+    return found.ravel()
 
 
 def _cut_into_tiles(array: NDArray[np.int64], tile: Dims) -> NDArray[np.int64]:
@@ -517,7 +517,7 @@ def moved_in_memory(before: NDArray[np.int64], after: NDArray[np.int64]) -> Any:
 
     def move(x: NDArray[Any]) -> NDArray[Any]:
         found = np.zeros(count, x.dtype)
-        found[target] = x.reshape(-1)[source]
+        found[target] = x.ravel()[source]
         return found
 
     return move
