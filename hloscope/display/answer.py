@@ -371,23 +371,30 @@ class _Shared:
         operands: The distinct results, as JSON.
         maps: The distinct maps, as JSON.
         shape: Function that returns the text of a type.
-        operand: Function that returns the number of an operand's result in `operands`; the result
-            is added if it is new.
     """
 
     def __init__(self, most: int) -> None:
         """Collect nothing yet; `most` limits the tuple elements in the text of a type."""
         self.operands: list[dict[str, Any]] = []
         self.maps: list[dict[str, Any]] = []
-        self.shape: Callable[[Type], str] = once_for_each(lambda type_: brief_type(type_, most))
-        self.operand = once_for_each(self._number)
+        self.shape: Final[Callable[[Type], str]] = once_for_each(lambda t: brief_type(t, most))
+        self._known: dict[int, tuple[OperandAnswer, int]] = {}
         self._numbers: dict[tuple[int, int, tuple[int, ...], str], int] = {}
         self._numbers_of_maps: dict[Access, int] = {}
+
+    def operand(self, operand: OperandAnswer) -> int:
+        """Return the number of an operand's result in `operands`; add it if it is new."""
+        # Not `once_for_each(self._number)`: an object that refers to itself waits for the garbage
+        # collector, and `index --all`, which makes one for each instruction, takes 25 % longer.
+        known = self._known.get(id(operand))
+        if known is None:
+            known = self._known[id(operand)] = operand, self._number(operand)
+        return known[1]
 
     def _number(self, operand: OperandAnswer) -> int:
         maps = tuple([self._map(access) for access in operand.accesses])
         check = operand.check.to_json() if operand.check else None
-        key = operand.number, operand.leaf, maps, json.dumps(check)
+        key = operand.number, operand.leaf, maps, json.dumps(check) if check else ""
         number = self._numbers.setdefault(key, len(self.operands))
         if number == len(self.operands):
             self.operands.append(
