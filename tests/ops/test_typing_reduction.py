@@ -271,12 +271,17 @@ def test_broken_constraint_is_named(case: Case) -> None:
     check_refused(case)
 
 
+REFUSED_BATCH_NORM = [
+    refused(op, f"{op.name}_{rule}", message, operands, results)
+    for op, rule, message, operands, results in OF_BATCH_NORM
+]
+
+
 @pytest.mark.parametrize("op", [trains, normalises, differentiates])
 def test_constraints_of_batch_norm_are_named(op: Callable[[int], Op]) -> None:
-    for broken, rule, message, operands, results in OF_BATCH_NORM:
-        if broken.name == op(0).name:
-            rule = f"{broken.name}_{rule}"
-            check_refused(refused(broken, rule, message, operands, results))
+    for case in REFUSED_BATCH_NORM:
+        if case.op.name == op(0).name:
+            check_refused(case)
 
 
 @pytest.mark.parametrize(
