@@ -476,7 +476,7 @@ def coverage_summary(rows: Sequence[OpCoverage]) -> Iterator[str]:
 
 
 def coverage_json(row: OpCoverage) -> dict[str, Any]:
-    """Return one op as JSON."""
+    """Return the support of one op as an object of `hloscope ops --json`; "" becomes null."""
     return row._asdict() | {
         "reason": row.reason or None,
         "tile_reason": row.tile_reason or None,

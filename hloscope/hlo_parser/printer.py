@@ -115,10 +115,10 @@ def instruction_printer(style: Style) -> Callable[[Instruction], str]:
 
 
 def rest_printer(style: Style) -> Callable[[Instruction], str]:
-    """Return a function that prints what follows the operands of an instruction: `), attributes`.
+    """Return a function that prints the attributes of an instruction, without the operands.
 
     `style` is the style of the text. For an instruction without operands, the text begins after the
-    opening parenthesis.
+    opening parenthesis, as `0), sharding={replicated}` of a parameter does.
     """
     return _Printer(None, replace(style, canonical=False)).rest
 
